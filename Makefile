@@ -1,0 +1,69 @@
+# `make` alone lists the targets. Everything is installed into .venv/ and nowhere else.
+PYTHON ?= python3
+CONSTRAINTS ?= constraints.txt
+
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+PIN := $(if $(CONSTRAINTS),--constraint $(CONSTRAINTS))
+# One stamp per constraints file, so that naming another one installs again.
+STAMP := $(VENV)/.installed$(subst /,-,$(addprefix -,$(CONSTRAINTS)))
+
+.DEFAULT_GOAL := help
+.PHONY: help setup run test test-slow test-gpu check kernels bench-startup wheel-check clean
+
+help: ## list the targets
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r t d; do printf '  %-20s %s\n' "$$t" "$$d"; done
+	@echo
+	@echo '  PYTHON=python3.12    the interpreter .venv/ is made with'
+	@echo '  CONSTRAINTS=FILE     other versions than constraints.txt; empty: whatever pyproject.toml admits'
+
+setup: $(STAMP) ## install gpubench and its tools into .venv/
+
+$(BIN)/python:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "gpubench needs Python 3.11 or newer; try make PYTHON=python3.12")'
+	$(PYTHON) -m venv $(VENV)
+
+$(STAMP): pyproject.toml $(wildcard $(CONSTRAINTS)) | $(BIN)/python
+	$(PIP) install --quiet $(PIN) --editable '.[dev]'
+	@extra=$$($(BIN)/python scripts/cupy_extra.py); \
+	if [ -n "$$extra" ]; then \
+	  $(PIP) install --quiet --retries 1 --timeout 20 $(PIN) --editable ".[$$extra]" \
+	    || echo "CuPy could not be installed; nothing needs it yet (later: $(BIN)/pip install -e '.[$$extra]')"; \
+	fi
+	@rm -f $(VENV)/.installed*
+	@touch $@
+	@echo 'installed: $(BIN)/gpubench --help'
+
+run: setup ## measure the matmul curve of this machine and draw its roofline
+	$(BIN)/gpubench run matmul-sweep
+	$(BIN)/gpubench roofline latest
+
+test: setup ## the tests that need no GPU (a few minutes)
+	$(BIN)/python -m pytest -q -n 2 tests
+
+test-slow: setup ## tests that take long: faults and whole runs
+	$(BIN)/python -m pytest -q tests/slow
+
+test-gpu: setup ## tests that need a CUDA device
+	$(BIN)/python -m pytest -q tests/gpu
+
+check: setup ## style, types and import contracts
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+
+kernels: ## compile the suites' CUDA C for every architecture (no suite has any yet)
+	@if ls suites/*.cu >/dev/null 2>&1; then echo 'suites/*.cu: nothing compiles these yet' >&2; exit 1; fi
+	@echo 'no suite has a kernel yet'
+
+bench-startup: setup ## time the start of the installed command against its budgets
+	$(BIN)/python benchmarks/startup.py
+
+wheel-check: setup ## build the wheel and use it in fresh environments, with and without torch
+	$(BIN)/python scripts/wheel_check.py $(PIN)
+
+clean: ## remove build outputs and caches; .venv/ and results/ stay
+	rm -rf build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	find gpubench suites tests scripts benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,54 @@
+"""Starting is cheap: what a command does not need it does not import. benchmarks/startup.py times the same commands."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+HEAVY = {"cupy", "numpy", "pydantic", "pynvml", "torch", "yaml"}
+
+
+def imported(tmp_path: Path, *words: str) -> set[str]:
+    """The top-level packages that `python -m gpubench WORDS` imports."""
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "gpubench", *words],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(ROOT), "GPUBENCH_RESULTS": str(tmp_path)},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    lines = [line for line in done.stderr.splitlines() if line.startswith("import time:")]
+    assert lines
+    return {line.rsplit("|", 1)[1].strip().split(".")[0] for line in lines}
+
+
+@pytest.mark.parametrize("option", ["--help", "--version"])
+def test_help_and_version_load_nothing_heavy(tmp_path: Path, option: str):
+    assert imported(tmp_path, option) & HEAVY == set()
+
+
+def test_list_loads_no_device_library(tmp_path: Path):
+    assert imported(tmp_path, "list") & {"cupy", "pynvml", "torch"} == set()
+
+
+def test_import_gpubench_loads_the_standard_library_only(tmp_path: Path):
+    program = (
+        "import sys; before = set(sys.modules); import gpubench; "
+        "print(*sorted({name.split('.')[0] for name in set(sys.modules) - before} - sys.stdlib_module_names))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.split() == ["gpubench"]
