@@ -1,0 +1,11 @@
+"""gpubench finds out what a GPU really does, says why, and says when it got slower.
+
+These names are what the author of a suite imports; none of them loads torch, CuPy or numpy.
+"""
+
+from gpubench.errors import Skip, Unsupported
+from gpubench.suite import Axis, Suite
+from gpubench.workload import Workload
+
+__all__ = ["Axis", "Skip", "Suite", "Unsupported", "Workload", "__version__"]
+__version__ = "0.1.0"

@@ -1,0 +1,44 @@
+"""Matrix multiplication C[m,n] = A[m,k] · B[k,n]: its flops, its compulsory bytes, and how its rows lie in memory.
+
+Storage is row-major. A layout is two letters, for A and for B: "n" is stored as written, "t" is stored transposed, so
+that "nt" keeps B as [n,k]. C is always stored as [m,n].
+"""
+
+from __future__ import annotations
+
+from math import gcd
+from typing import Literal, get_args
+
+Layout = Literal["nn", "nt", "tn"]
+LAYOUTS: tuple[str, ...] = get_args(Layout)
+
+ALIGNMENT_CAP = 256
+"""Bytes. No load instruction, cache line or DRAM burst asks for more; classes above would only split the best one."""
+
+
+def flops(m: int, n: int, k: int) -> int:
+    """2·m·n·k: one multiplication and one addition per term."""
+    return 2 * m * n * k
+
+
+def bytes(m: int, n: int, k: int, itemsize: int) -> int:
+    """Compulsory bytes: A and B read once, C written once, all with elements of `itemsize` bytes."""
+    return itemsize * (m * k + k * n + m * n)
+
+
+def row_stride_bytes(m: int, n: int, k: int, layout: str, itemsize: int) -> dict[str, int]:
+    """The distance in bytes between two rows of A, B and C as they are stored. ValueError for an unknown layout."""
+    if layout not in LAYOUTS:
+        raise ValueError(f"layout {layout!r} is not one of {', '.join(LAYOUTS)}")
+    columns = {"A": m if layout[0] == "t" else k, "B": k if layout[1] == "t" else n, "C": n}
+    return {operand: count * itemsize for operand, count in columns.items()}
+
+
+def alignment(m: int, n: int, k: int, layout: str, itemsize: int) -> int:
+    """The largest power of two, in bytes, that divides the row stride of A, of B and of C; at most ALIGNMENT_CAP.
+
+    Every row of every operand starts on a multiple of it if the operands themselves do, which decides the widest load a
+    kernel may use.
+    """
+    common = gcd(*row_stride_bytes(m, n, k, layout, itemsize).values())
+    return min(common & -common, ALIGNMENT_CAP)
