@@ -1,0 +1,110 @@
+"""What the runner asks of a device. `cuda.py`, `cpu.py` and `gpubench.testing.FakeDevice` answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from gpubench.errors import CaseError
+from gpubench.result import Conditions, KernelSeen, Timer
+from gpubench.workload import Workload
+
+Call = Callable[[], object]
+
+
+@dataclass
+class Batch:
+    """Samples taken together. `gpu_ns[i]` is the whole of sample i, `launches[i]` the calls in it."""
+
+    gpu_ns: list[int]
+    launches: list[int]
+    sm_mhz: list[float | None]
+    kernels: list[KernelSeen] = field(default_factory=list)
+    profiled: bool = False
+    """True where gaps between the activities of a call, made longer by the timer, are over 10 % of its span."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """An output beside its reference, as sums over all elements compared."""
+
+    elements: int
+    error_norm: float
+    """‖out - ref‖. An infinity that the reference lacks is an infinite error; so is every NaN, as poison is one."""
+    reference_norm: float
+    """‖ref‖ of what is finite in it."""
+    worst: float
+    """max |out - ref|"""
+    where: tuple[int, ...]
+    got: float
+    expected: float
+    eps: float
+    """The spacing of the output's dtype at 1."""
+
+
+class Sampler(Protocol):
+    """Takes samples of one case. Made once per case, after its output was checked."""
+
+    timer: Timer
+
+    def warm_up(self) -> float:
+        """Call until caches, clocks and just-in-time compilers have settled; the time of one call in ns, roughly."""
+
+    def batch(self, n: int) -> Batch:
+        """n more samples, under the conditions of the case."""
+
+
+class Device(Protocol):
+    """One device, owned by one process. `kind` is "cuda", "cpu" or "fake"."""
+
+    kind: str
+
+    def facts(self) -> dict[str, Any]:
+        """What it is: name, uuid, memory and caches in bytes, units, limits. JSON values; unknown is None."""
+
+    def software(self) -> dict[str, Any]:
+        """Versions of what stands between us and the device: torch, CUDA, driver."""
+
+    def configure(self, data: str, seed: int) -> None:
+        """Set the distribution and the seed that `random` draws from until told otherwise."""
+
+    def random(self, shape: Sequence[int] | int, dtype: str, seed: int = 0) -> Any:
+        """A tensor of the case's data; the same seed gives the same values. OutOfMemory if it cannot fit."""
+
+    def unwritten(self, shape: Sequence[int] | int, dtype: str) -> Any:
+        """A tensor to be written by the workload. OutOfMemory if it cannot fit."""
+
+    def poison(self, output: Any) -> None:
+        """Overwrite an output (a tensor or a tuple of them) with NaN, or the least integer where there is no NaN."""
+
+    def compare(self, output: Any, reference: Any) -> Comparison:
+        """Compare all elements of an output with its reference, in double precision."""
+
+    def synchronize(self) -> None:
+        """Wait until everything enqueued has finished."""
+
+    def precision(self, mode: str) -> AbstractContextManager[None]:
+        """Hold the device's precision mode ("ieee", "tf32") inside the context; Unsupported where there is none."""
+
+    def replicas(self, workload: Workload, conditions: Conditions) -> int:
+        """How many copies of the workload, each with its own buffers, a sampler must rotate among (1 on a GPU)."""
+
+    def timers(self, asked: str) -> Sequence[str]:
+        """Timers to try, best first: all for "auto", else the one asked for (UsageError where it is not known here)."""
+
+    def sampler(self, workloads: Sequence[Workload], conditions: Conditions, timer: str) -> Sampler:
+        """What will take the samples of one case, with a timer of `timers`. Its methods raise TimerFailed."""
+
+    def call_ns(self, call: Call, n: int) -> list[int]:
+        """Host time of n calls enqueued back to back, each in ns; empty where a call is host work anyway."""
+
+    def telemetry(self) -> dict[str, Any]:
+        """Clocks, power, temperature now; None with a reason for what cannot be read."""
+
+    def case_error(self, error: BaseException) -> CaseError:
+        """The error of a case in gpubench's words. DeviceLost is raised where the device no longer answers."""
+
+    def release(self) -> None:
+        """Give back memory and global state between cases, so that their order does not matter."""

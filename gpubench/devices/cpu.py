@@ -1,0 +1,158 @@
+"""The CPU as a device: torch operations, the host's clock, and buffers rotated beyond the caches."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import Any
+
+import torch
+
+from gpubench.devices import Batch, Call, cpuinfo
+from gpubench.devices.modes import cpu_precision
+from gpubench.devices.tensors import TorchTensors, tensor_error
+from gpubench.errors import CaseError, UsageError
+from gpubench.result import Conditions, Timer
+from gpubench.workload import Workload
+
+COLD_CACHES = 2
+"""Copies of a workload are rotated until they cover this many last-level caches, so that none finds its data cached."""
+MOST_COPIES = 4096
+MEMORY_SHARE = 8
+"""The copies together take at most one part in this many of the free memory."""
+WARM_UP_S = 0.05
+TICKS_A_SAMPLE = 200
+"""A sample holds enough calls to last this many ticks of the clock."""
+
+
+class CpuDevice(TorchTensors):
+    """The CPU torch runs on, with the threads torch was given."""
+
+    kind = "cpu"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.torch_device = torch.device("cpu")
+        self._facts: dict[str, Any] = {
+            "kind": self.kind,
+            **_host_facts(),
+            "threads": torch.get_num_threads(),
+            "torch_isa": torch.backends.cpu.get_cpu_capability(),
+        }
+        self._clock = host_clock()
+
+    def facts(self) -> dict[str, Any]:
+        """See Device."""
+        return dict(self._facts)
+
+    def software(self) -> dict[str, Any]:
+        """See Device."""
+        return {"torch": torch.__version__, "mkldnn": torch.backends.mkldnn.is_available()}
+
+    def free_bytes(self) -> int | None:
+        """What the system, or the control group this process is in, can still give."""
+        return cpuinfo.memory_facts()["memory_available_bytes"]
+
+    def synchronize(self) -> None:
+        """Nothing runs behind our back."""
+
+    def precision(self, mode: str) -> AbstractContextManager[None]:
+        """See Device."""
+        return cpu_precision(mode)
+
+    def replicas(self, workload: Workload, conditions: Conditions) -> int:
+        """Copies enough to cover COLD_CACHES last-level caches where the case is cold; one where it is hot."""
+        cache: int | None = self._facts.get("last_level_cache_bytes")
+        if conditions.cache == "hot" or not cache or not workload.bytes:
+            return 1
+        copies = math.ceil(COLD_CACHES * cache / workload.bytes) + 1
+        free = self.free_bytes()
+        room = MOST_COPIES if free is None else free // MEMORY_SHARE // workload.bytes
+        return max(1, min(copies, MOST_COPIES, room))
+
+    def timers(self, asked: str) -> Sequence[str]:
+        """The host's clock is the only one."""
+        if asked not in ("auto", "host"):
+            raise UsageError(f"no timer {asked!r} on a CPU", "--timer host")
+        return ("host",)
+
+    def sampler(self, workloads: Sequence[Workload], conditions: Conditions, timer: str) -> HostSampler:
+        """See Device."""
+        for workload in workloads[1:]:
+            self.poison(workload.output)  # touches its pages, which the first timed call would otherwise have to map
+        return HostSampler([workload.run for workload in workloads], self._clock)
+
+    def call_ns(self, call: Call, n: int) -> list[int]:
+        """None: on a CPU the call is the work."""
+        return []
+
+    def telemetry(self) -> dict[str, Any]:
+        """Nothing yet: a CPU's clocks are not read."""
+        return {}
+
+    def case_error(self, error: BaseException) -> CaseError:
+        """See Device."""
+        return tensor_error(error, self.free_bytes())
+
+    def release(self) -> None:
+        """Nothing is kept between cases."""
+
+
+def _host_facts() -> dict[str, Any]:
+    cpu = cpuinfo.cpu_facts()
+    return {"name": cpu["model"], **cpu, "memory_bytes": cpuinfo.memory_facts()["memory_bytes"]}
+
+
+def host_clock() -> Timer:
+    """The host's clock as a timer: its tick, and its reading of a call that does nothing. Both in ns, measured now."""
+    steps = []
+    for _ in range(200):
+        before = after = time.perf_counter_ns()
+        while after == before:
+            after = time.perf_counter_ns()
+        steps.append(after - before)
+    readings = []
+    for _ in range(200):
+        before = time.perf_counter_ns()
+        _nothing()
+        readings.append(time.perf_counter_ns() - before)
+    return Timer("host", float(sorted(steps)[len(steps) // 2]), float(sorted(readings)[len(readings) // 2]))
+
+
+def _nothing() -> None:
+    pass
+
+
+class HostSampler:
+    """Times calls by the host's clock, each call on the next copy of its buffers."""
+
+    def __init__(self, calls: Sequence[Call], clock: Timer) -> None:
+        self.timer = Timer(clock.name, clock.tick_ns, clock.empty_ns)
+        self._calls = calls
+        self._next = 0
+        self._launches = 1
+
+    def warm_up(self) -> float:
+        """Calls for WARM_UP_S, at least three; then settle how many calls make a sample."""
+        times: list[int] = []
+        deadline = time.perf_counter_ns() + WARM_UP_S * 1e9
+        while len(times) < 3 or time.perf_counter_ns() < deadline:
+            times.append(self._time(1))
+        rough = sorted(times)[len(times) // 2]
+        self._launches = max(1, math.ceil(TICKS_A_SAMPLE * self.timer.tick_ns / max(rough, 1)))
+        return float(rough)
+
+    def batch(self, n: int) -> Batch:
+        """See Sampler."""
+        return Batch([self._time(self._launches) for _ in range(n)], [self._launches] * n, [None] * n)
+
+    def _time(self, launches: int) -> int:
+        first, count = self._next, len(self._calls)
+        calls = [self._calls[(first + i) % count] for i in range(launches)]
+        self._next = (first + launches) % count
+        before = time.perf_counter_ns()
+        for call in calls:
+            call()
+        return time.perf_counter_ns() - before

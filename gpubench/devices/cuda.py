@@ -1,0 +1,185 @@
+"""A CUDA device as torch sees it: facts, flushes, and which timer takes the samples."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, suppress
+from functools import cached_property
+from typing import Any
+
+import torch
+
+from gpubench.devices import Call
+from gpubench.devices.modes import cuda_precision
+from gpubench.devices.nvml import Nvml
+from gpubench.devices.tensors import TorchTensors, first_line, tensor_error
+from gpubench.devices.timers import CuptiSampler, EventSampler, Probe, probe
+from gpubench.errors import CaseError, DeviceLost, DeviceUnavailable, TimerFailed, UsageError
+from gpubench.result import Conditions
+from gpubench.workload import Workload
+
+FLUSH_CACHES = 2
+"""A flush writes this many times the L2 the device reports, then reads another buffer of one L2: what is resident is
+then foreign and clean, so that the timed call neither finds its data nor has to evict somebody's dirty lines."""
+KEEP_BYTES = 256 << 20
+"""Memory left alone when an allocation is judged to fit: the CUDA context, cuBLAS workspaces, the check's chunks."""
+WAKE_S = 0.3
+"""Work given to an idle GPU before the first sample, so that its clocks have risen."""
+
+
+class CudaDevice(TorchTensors):
+    """One GPU. All work goes to torch's current stream."""
+
+    kind = "cuda"
+
+    def __init__(self, index: int) -> None:
+        super().__init__()
+        self.torch_device = torch.device("cuda", index)
+        torch.cuda.set_device(self.torch_device)
+        self._properties = torch.cuda.get_device_properties(index)
+        self._nvml = Nvml(_uuid(self._properties))
+        l2 = int(self._properties.L2_cache_size)
+        self._foreign = torch.empty(FLUSH_CACHES * l2 // 4 or 1, device=self.torch_device)
+        self._clean = torch.zeros(l2 // 4 or 1, device=self.torch_device)
+        self._sink = torch.empty((), device=self.torch_device)
+
+    @classmethod
+    def named(cls, word: str) -> CudaDevice:
+        """The device called cuda:N, or by its UUID or a prefix of it. DeviceUnavailable lists what there is."""
+        uuids = [_uuid(torch.cuda.get_device_properties(i)) or "" for i in range(torch.cuda.device_count())]
+        if word.startswith("cuda:"):
+            chosen = [i for i in range(len(uuids)) if i == int(word[5:])]
+        else:
+            chosen = [i for i, uuid in enumerate(uuids) if uuid.startswith(word)]
+        if len(chosen) != 1:
+            there = ", ".join(f"cuda:{i} {torch.cuda.get_device_name(i)}" for i in range(len(uuids)))
+            raise DeviceUnavailable(f"--device {word}: found {there}", "--device cuda:0")
+        return cls(chosen[0])
+
+    def facts(self) -> dict[str, Any]:
+        """See Device."""
+        return dict(self._facts)
+
+    @cached_property
+    def _facts(self) -> dict[str, Any]:
+        properties = self._properties
+        return {
+            "kind": self.kind,
+            "name": properties.name,
+            "uuid": _uuid(properties),
+            "index": self.torch_device.index,
+            "compute_capability": f"{properties.major}.{properties.minor}",
+            "multiprocessors": properties.multi_processor_count,
+            "memory_bytes": properties.total_memory,
+            "last_level_cache_bytes": int(properties.L2_cache_size),
+            "shared_memory_per_multiprocessor_bytes": properties.shared_memory_per_multiprocessor,
+            "registers_per_multiprocessor": getattr(properties, "regs_per_multiprocessor", None),
+            "threads_per_multiprocessor": properties.max_threads_per_multi_processor,
+            "warp_size": properties.warp_size,
+            **self._nvml.facts(),
+        }
+
+    def software(self) -> dict[str, Any]:
+        """See Device."""
+        return {
+            "torch": torch.__version__,
+            "cuda": torch.version.cuda,
+            "driver": self._facts["driver"],
+            "cublas_reduced_precision": {
+                "float16": torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction,
+                "bfloat16": torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction,
+            },
+        }
+
+    def free_bytes(self) -> int | None:
+        """What the driver has left plus what torch holds unused, less KEEP_BYTES."""
+        free, _ = torch.cuda.mem_get_info(self.torch_device)
+        unused = torch.cuda.memory_reserved(self.torch_device) - torch.cuda.memory_allocated(self.torch_device)
+        return int(max(free + unused - KEEP_BYTES, 0))
+
+    def synchronize(self) -> None:
+        """See Device."""
+        torch.cuda.synchronize(self.torch_device)
+
+    def precision(self, mode: str) -> AbstractContextManager[None]:
+        """See Device."""
+        return cuda_precision(mode)
+
+    def replicas(self, workload: Workload, conditions: Conditions) -> int:
+        """One: the cache is flushed between calls instead."""
+        return 1
+
+    def timers(self, asked: str) -> Sequence[str]:
+        """CUPTI, else events."""
+        known = ("cupti", "event")
+        if asked == "auto":
+            return known
+        if asked not in known:
+            raise UsageError(f"no timer {asked!r} on a GPU", f"--timer {' or '.join(known)}")
+        return (asked,)
+
+    def sampler(self, workloads: Sequence[Workload], conditions: Conditions, timer: str) -> CuptiSampler | EventSampler:
+        """See Device."""
+        (workload,) = workloads
+        flush = self.flush if conditions.cache == "cold" else None
+        known = self._probe
+        if timer == "event":
+            return EventSampler(workload.run, flush, known.event)
+        if known.cupti_failure is not None:
+            raise TimerFailed(known.cupti_failure)
+        return CuptiSampler(workload.run, flush, known.cupti, known.flush_activities)
+
+    @cached_property
+    def _probe(self) -> Probe:
+        self._wake()
+        return probe(self.flush)
+
+    def _wake(self) -> None:
+        until = time.monotonic() + WAKE_S
+        while time.monotonic() < until:
+            self.flush()
+            self.synchronize()
+
+    def flush(self) -> None:
+        """Fill the L2 with foreign, clean lines: a write of FLUSH_CACHES times its size, then a read of one."""
+        self._foreign.fill_(1.0)
+        torch.sum(self._clean, dim=0, out=self._sink)
+
+    def call_ns(self, call: Call, n: int) -> list[int]:
+        """See Device."""
+        times = []
+        self.synchronize()
+        for _ in range(n):
+            before = time.perf_counter_ns()
+            call()
+            times.append(time.perf_counter_ns() - before)
+        self.synchronize()
+        return times
+
+    def telemetry(self) -> dict[str, Any]:
+        """See Device."""
+        return self._nvml.snapshot()
+
+    def case_error(self, error: BaseException) -> CaseError:
+        """See Device. An error that stays when it is asked for again has taken the context with it."""
+        try:
+            self.synchronize()
+        except RuntimeError as sticky:
+            raise DeviceLost(f"the CUDA context is lost: {first_line(sticky)}") from error
+        return tensor_error(error, self.free_bytes())
+
+    def release(self) -> None:
+        """Give back torch's unused memory, so that one case's size does not decide whether the next one fits."""
+        with suppress(RuntimeError):  # a context that is lost, which has been said by then, has nothing to give
+            torch.cuda.empty_cache()
+            torch.cuda.reset_peak_memory_stats(self.torch_device)
+
+
+def _uuid(properties: Any) -> str | None:
+    """The UUID as NVML and CUDA_VISIBLE_DEVICES write it: GPU-…"""
+    found = getattr(properties, "uuid", None)
+    if found is None:
+        return None
+    text = str(found)
+    return text if text.startswith(("GPU-", "MIG-")) else f"GPU-{text}"

@@ -1,0 +1,214 @@
+"""The straight line: prepare, check, sample, record. And the loop over the cases of a plan.
+
+`measure` runs where the device is; `run` runs in the parent and knows only an executor. Both yield events; saving,
+progress and printing are loops around them.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from gpubench import check
+from gpubench.errors import CaseError, DeviceLost, Skip, TimerFailed, UsageError
+from gpubench.result import Flag, Metric, Record, RecordStatus, Samples, Timer, Work
+from gpubench.sampling import Sampled, Stopping, sample
+from gpubench.stats import per_call, percentile, relative_half_width, summarize
+
+if TYPE_CHECKING:
+    from gpubench.devices import Device
+    from gpubench.executor import Executor
+    from gpubench.suite import Benchmark, Case
+    from gpubench.workload import Workload
+
+CALLS_TIMED = 20
+"""Calls whose host time is taken, one after the other, for `call_ns`."""
+TICKS = 30
+"""A reading of fewer ticks of its timer than this is below its resolution."""
+EMPTY_READINGS = {"event": 10}
+"""Timers that also read the launch: a reading under this many times that of a tiny kernel is below their resolution."""
+RESIDENT = 4
+"""A stream of fewer bytes than this many last-level caches is partly served by the cache, whatever was flushed."""
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How hard to measure: when to stop, with which timer, from which seed."""
+
+    stopping: Stopping = field(default_factory=Stopping)
+    timer: str = "auto"
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Started:
+    """A case begins: number `index` of `total`, from 1."""
+
+    case: Case
+    index: int
+    total: int
+
+
+@dataclass(frozen=True)
+class Progress:
+    """A case goes on: n samples so far, their median and half-width in ns, the SM clock where it was read."""
+
+    id: str
+    n: int
+    median_ns: float
+    half_width_ns: float | None
+    sm_mhz: float | None
+
+
+Event = Started | Progress | Record
+
+
+def run(
+    cases: Iterable[Case],
+    executor: Executor,
+    effort: Effort,
+    max_time: float | None = None,
+    clock: Callable[[], float] = time.monotonic,
+) -> Iterator[Event]:
+    """Measure the cases one after the other. Past `max_time` seconds the rest become rows `skipped: time budget`."""
+    cases = list(cases)
+    started = clock()
+    for index, case in enumerate(cases, 1):
+        if max_time is not None and clock() - started >= max_time:
+            yield unmeasured(case, executor.definition(case), "skipped", "time budget")
+            continue
+        yield Started(case, index, len(cases))
+        yield from executor.measure(case, effort)
+
+
+def unmeasured(case: Case, definition: str, status: RecordStatus, reason: str) -> Record:
+    """The row of a case that gave no number."""
+    return Record(case.id, case.suite, case.benchmark, definition, dict(case.params), case.conditions, status, reason)
+
+
+def measure(benchmark: Benchmark, case: Case, device: Device, effort: Effort) -> Iterator[Progress | Record]:
+    """One case on one device: its progress and, always last, its Record.
+
+    Raises DeviceLost, and UsageError for a timer that this device does not have.
+    """
+    record = unmeasured(case, benchmark.definition, "ok", "")
+    record.reason = None
+    try:
+        yield from _measure(benchmark, case, device, effort, record)
+    except Skip as skip:
+        _void(record, skip.status, skip.reason)
+    except (DeviceLost, UsageError):
+        raise
+    except CaseError as error:
+        _void(record, error.status, str(error))
+    except Exception as error:
+        problem = device.case_error(error)
+        _void(record, problem.status, str(problem))
+    finally:
+        device.release()
+    yield record
+
+
+def _void(record: Record, status: str, reason: str) -> None:
+    """Turn a row into one without a number, whatever it had so far."""
+    record.status = status  # type: ignore[assignment]
+    record.reason = reason
+    record.samples, record.summary, record.metrics, record.call_ns = Samples(), None, [], []
+    record.flags, record.stopped_by = [], None
+
+
+def _measure(benchmark: Benchmark, case: Case, device: Device, effort: Effort, record: Record) -> Iterator[Progress]:
+    clock = time.perf_counter_ns
+    device.configure(case.conditions.data, effort.seed)
+    begun = clock()
+    workload = benchmark.function(device, **case.params)
+    device.synchronize()
+    record.setup_ns = clock() - begun
+    record.work = Work(workload.flops, workload.bytes, workload.dtype, workload.level, workload.roof)
+    record.labels = dict(workload.labels)
+    record.prediction = dict(workload.prediction)
+    with device.precision(workload.precision):
+        device.poison(workload.output)
+        begun = clock()
+        workload.run()
+        device.synchronize()
+        record.compile_ns = clock() - begun
+        begun = clock()
+        seen = device.compare(workload.output, workload.reference())
+        record.check_ns = clock() - begun
+        record.check = check.judge(seen, workload)
+        before = device.telemetry()
+        copies = [workload]
+        for number in range(1, device.replicas(workload, case.conditions)):
+            device.configure(case.conditions.data, effort.seed + number)
+            copies.append(benchmark.function(device, **case.params))
+        yield from _sample(device, copies, case, effort, record)
+        record.call_ns = device.call_ns(workload.run, CALLS_TIMED)
+        after = device.telemetry()
+        record.telemetry = {"before": before, "after": after}
+    _judge(record, workload, device.facts().get("last_level_cache_bytes"), effort.stopping)
+
+
+def _sample(
+    device: Device, copies: Sequence[Workload], case: Case, effort: Effort, record: Record
+) -> Iterator[Progress]:
+    """Fill the record with the samples of the first timer whose records add up."""
+    refused: list[str] = []
+    for name in device.timers(effort.timer):
+        try:
+            sampler = device.sampler(copies, case.conditions, name)
+            for step in sample(sampler, effort.stopping):
+                if isinstance(step, Sampled):
+                    record.samples, record.kernels, record.stopped_by = step.samples, step.kernels, step.stopped_by
+                    record.flags += ["profiled"] if step.profiled else []
+                    record.timer = replace(sampler.timer, reason="; ".join(refused) or None)
+                    return
+                yield Progress(case.id, step.n, step.median_ns, step.half_width_ns, step.sm_mhz)
+        except TimerFailed as failure:
+            refused.append(failure.message)
+    raise CaseError("no timer's records add up: " + "; ".join(refused))
+
+
+def _judge(record: Record, workload: Workload, cache_bytes: int | None, stopping: Stopping) -> None:
+    """Summary, metrics and flags of a sampled row. `cache_bytes`: the last-level cache, None if not known."""
+    values = per_call(record.samples)
+    record.summary = summarize(values)
+    middle = percentile(sorted(values), 0.5)
+    assert record.timer is not None
+    tick = record.timer.tick_ns / record.samples.launches[-1]
+    flags: list[Flag] = []
+    if record.timer.reason is not None:
+        flags.append("fallback")
+    if middle < _resolution_ns(record.timer) / record.samples.launches[-1]:
+        flags.append("below-resolution")
+    width = relative_half_width(values, tick)
+    if width is not None and width > stopping.max_noise and width * middle > tick:
+        flags.append("noisy")  # an interval of one tick either way is as narrow as this timer can show
+    if workload.level == "DRAM" and cache_bytes is not None and workload.bytes < RESIDENT * cache_bytes:
+        flags.append("cache-resident")
+    if record.telemetry.get("after", {}).get("throttled") or record.telemetry.get("before", {}).get("throttled"):
+        flags.append("throttled")
+    record.flags += flags
+    record.metrics = _metrics(workload, middle)
+
+
+def _resolution_ns(timer: Timer) -> float:
+    """The shortest sample that a timer can be trusted with."""
+    return max(TICKS * timer.tick_ns, EMPTY_READINGS.get(timer.name, 0) * (timer.empty_ns or 0.0))
+
+
+def _metrics(workload: Workload, median_ns: float) -> list[Metric]:
+    """Time and, where it is above zero, the rates of one call."""
+    headline = workload.headline
+    if median_ns <= 0:
+        return [Metric("time", median_ns, "ns", "lower", primary=True)]
+    metrics = [Metric("time", median_ns, "ns", "lower", primary=headline == "time")]
+    if workload.flops:
+        rate = workload.flops / median_ns * 1e9
+        metrics.append(Metric("flops", rate, "FLOP/s", "higher", primary=headline == "flops"))
+    if workload.bytes:
+        rate = workload.bytes / median_ns * 1e9
+        metrics.append(Metric("bandwidth", rate, "B/s", "higher", primary=headline == "bytes"))
+    return metrics

@@ -1,0 +1,131 @@
+"""Warm up, then sample until steady or out of budget, and say which rule stopped it.
+
+METHOD is raised whenever a change here or in a device's timing makes figures differ from those taken before: rows of
+different methods are not comparable.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from gpubench.devices import Batch, Sampler
+from gpubench.errors import TimerFailed
+from gpubench.result import KernelSeen, Samples
+from gpubench.stats import per_call, percentile, relative_half_width
+
+METHOD = 1
+
+MIN_SAMPLES = 10
+FIRST_BATCH = 20
+MOST_A_BATCH = 200
+"""What a timer must hold and read back for one batch stays bounded."""
+MAX_SAMPLES = 10_000
+STALLED = 0.9
+"""Noise has stopped improving when twice the samples leave more than this share of the half-width; independent samples
+would leave 1/√2 of it."""
+STALLED_FROM = 80
+"""Samples below which noise is not yet called settled."""
+
+
+@dataclass(frozen=True)
+class Stopping:
+    """When to stop: `samples` exactly that many; else `max_noise` (relative half-width of the median's 95 % interval)
+    reached, or noise no longer improving, or `case_time` seconds spent."""
+
+    max_noise: float = 0.005
+    case_time: float = 0.5
+    samples: int | None = None
+
+    def rule(self, values: list[float], tick_ns: float, spent: float) -> str | None:
+        """The rule that says stop, or None to go on. `values` are ns per call in the order taken."""
+        n = len(values)
+        if self.samples is not None:
+            return "samples" if n >= self.samples else None
+        if n < MIN_SAMPLES:
+            return None
+        width = relative_half_width(values, tick_ns)
+        if width is not None and width <= self.max_noise:
+            return "precision"
+        if spent >= self.case_time:
+            return "budget"
+        if n >= MAX_SAMPLES:
+            return "count"
+        if n >= STALLED_FROM and width is not None:
+            before = relative_half_width(values[: n // 2], tick_ns)
+            if before is not None and width > STALLED * before:
+                return "settled"
+        return None
+
+    def next_batch(self, taken: int, call_ns: float, spent: float) -> int:
+        """How many samples to take next, so that batches grow but none runs far past the budget."""
+        if self.samples is not None:
+            return min(taken or FIRST_BATCH, MOST_A_BATCH, self.samples - taken)
+        wanted = min(taken or FIRST_BATCH, MOST_A_BATCH)
+        left = max(self.case_time - spent, 0.0)
+        affordable = int(left * 1e9 / call_ns) if call_ns > 0 else wanted
+        floor = MIN_SAMPLES - taken if taken < MIN_SAMPLES else 1
+        return max(min(wanted, affordable), floor)
+
+
+@dataclass
+class Sampled:
+    """What sampling leaves: all samples, the kernels of a call, and the rule that fired."""
+
+    samples: Samples
+    kernels: list[KernelSeen]
+    profiled: bool
+    stopped_by: str
+
+
+@dataclass(frozen=True)
+class Tally:
+    """How sampling stands, for the live view: n samples, median and half-width in ns, SM clock where read."""
+
+    n: int
+    median_ns: float
+    half_width_ns: float | None
+    sm_mhz: float | None
+
+
+def sample(
+    sampler: Sampler, stopping: Stopping, clock: Callable[[], float] = time.perf_counter
+) -> Iterator[Tally | Sampled]:
+    """Warm up, then yield a Tally after each batch and, last, the Sampled.
+
+    TimerFailed where the sampler raises it, and for a timer that goes backwards.
+    """
+    rough_ns = sampler.warm_up()
+    samples = Samples()
+    kernels: list[KernelSeen] = []
+    profiled = False
+    started = clock()
+    block = 0
+    while True:
+        spent = clock() - started
+        taken = len(samples.gpu_ns)
+        pace_ns = spent * 1e9 / taken if taken else rough_ns
+        batch = sampler.batch(stopping.next_batch(taken, pace_ns, spent))
+        if min(batch.gpu_ns) < 0:
+            raise TimerFailed(f"{sampler.timer.name} read {min(batch.gpu_ns)} ns: it goes backwards")
+        kernels = kernels or batch.kernels
+        profiled = profiled or batch.profiled
+        samples.gpu_ns += batch.gpu_ns
+        samples.launches += batch.launches
+        samples.sm_mhz += batch.sm_mhz
+        samples.block += [block] * len(batch.gpu_ns)
+        block += 1
+        values = per_call(samples)
+        yield _tally(values, batch, sampler.timer.tick_ns)
+        tick = sampler.timer.tick_ns / max(batch.launches[-1], 1)
+        rule = stopping.rule(values, tick, clock() - started)
+        if rule is not None:
+            yield Sampled(samples, kernels, profiled, rule)
+            return
+
+
+def _tally(values: list[float], batch: Batch, tick_ns: float) -> Tally:
+    middle = percentile(sorted(values), 0.5)
+    width = relative_half_width(values, tick_ns / max(batch.launches[-1], 1))
+    return Tally(len(values), middle, None if width is None else width * middle, batch.sm_mhz[-1])
