@@ -1,0 +1,111 @@
+"""The last lines of a run: what was measured, the best and the largest drop, where it is saved, what to type next."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from gpubench.report.rows import Group, dtype_of, groups, number, percent_of_ceiling, ranked, statuses
+from gpubench.report.sweep import Sweep, largest_drop, sweeps
+from gpubench.report.words import SEPARATOR, conditions_words, counted, device_name, device_word, plain, short_dtype
+from gpubench.result import FAILED, Run
+from gpubench.units import format_duration, format_rate
+
+LINES = 6
+"""Benchmarks that get a line of their own."""
+WORTH_SAYING = 1.1
+"""A drop by a smaller factor is no news."""
+
+
+def closing_lines(run: Run, path_text: str) -> list[str]:
+    """The end-of-run lines, without markup; `path_text` is where the run was saved, as the user is to read it."""
+    return [_headline(run), *_findings(run), f"saved {path_text}", f"next  {SEPARATOR.join(_next(run))}"]
+
+
+def _headline(run: Run) -> str:
+    suites = dict.fromkeys(plain(record.suite) for record in run.records)
+    dtypes = dict.fromkeys(short_dtype(plain(dtype)) for record in run.records if (dtype := dtype_of(record)))
+    conditions = dict.fromkeys(conditions_words(record.conditions) for record in run.records)
+    size = counted(len(run.records), "case")
+    took = _took(run)
+    parts = [
+        ", ".join(suites) or "no suite",
+        device_name(run),
+        *([", ".join(dtypes)] if dtypes else []),
+        *(conditions if len(conditions) == 1 else []),
+        f"{size} in {took}" if took else size,
+        *(f"{count:,} {status}" for status, count in statuses(run.records).items()),
+    ]
+    if run.status != "complete":
+        parts.append(run.status)
+    return SEPARATOR.join(parts)
+
+
+def _took(run: Run) -> str:
+    """How long the run lasted: 4.20 s, 58 s, 3 min 20 s; empty where its times do not say."""
+    try:
+        begun, ended = (datetime.fromisoformat(text or "") for text in (run.started_at, run.ended_at))
+        seconds = (ended - begun).total_seconds()
+    except (TypeError, ValueError):
+        return ""
+    if seconds < 0:
+        return ""
+    if seconds < 10:
+        return format_duration(seconds * 1e9)
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
+
+
+def _findings(run: Run) -> list[str]:
+    """One line per benchmark: its best row and its largest drop; where there is no number at all, why."""
+    if not run.records:
+        return ["nothing was measured: no case ran"]
+    found, along = groups(run), sweeps(run, least=2)
+    lines = [line for group in found if (line := _best(run, group, len(found) > 1, along))]
+    if len(lines) > LINES:
+        lines[LINES - 1 :] = [f"and {counted(len(lines) - LINES + 1, 'more benchmark')}: gpubench show"]
+    return lines or [_nothing(run)]
+
+
+def _best(run: Run, group: Group, several: bool, found: list[Sweep]) -> str | None:
+    order = ranked(group.records)
+    if not order:
+        return None
+    best = order[0]
+    metric = number(best)
+    assert metric is not None
+    value = format_duration(metric.value) if metric.unit == "ns" else format_rate(metric.value, metric.unit)
+    name = f"{plain(group.benchmark)} " if several else ""
+    percent = percent_of_ceiling(run, best)
+    share = "" if percent is None else f" ({percent:.0f} % of this {device_word(run)}'s ceiling)"
+    line = f"best {name}{value} at {group.case(best)}{share}"
+    own = [sweep for sweep in found if sweep.group.path == group.path]
+    drops = [(drop, sweep.others) for sweep in own if (drop := largest_drop(sweep))]
+    if not drops:
+        return line
+    (before, after, ratio), others = max(drops, key=lambda drop: drop[0][2])
+    where = f" ({', '.join(others)})" if others else ""
+    return f"{line}{SEPARATOR}largest drop {before}→{after}{where}: {ratio:.1f}×" if ratio >= WORTH_SAYING else line
+
+
+def _nothing(run: Run) -> str:
+    """No row has a number that counts: say how many, and the reason of the first."""
+    first = next((record for record in run.records if record.status in FAILED), run.records[0])
+    if first.status == "ok":
+        return f"no case gave a number to rank: {plain(first.id)} is {', '.join(first.flags) or 'without a metric'}"
+    return f"no case gave a number: {plain(first.id)}: {first.status}: {plain(first.reason or 'no reason given')}"
+
+
+def _next(run: Run) -> list[str]:
+    """Commands that make sense now."""
+    failed = next((record for record in run.records if record.status in ("error", "incorrect")), None)
+    commands = []
+    if any(number(record) is not None and record.metric("flops") for record in run.records):
+        commands.append("gpubench roofline")
+    if any(number(record) is not None for record in run.records):
+        commands.append("gpubench show --all")
+    if failed is not None:
+        following = next(group.following for group in groups(run) if failed in group.records)
+        params = [f"-p {name}={value}" for name, value in failed.params.items() if name not in following]
+        words = " ".join(["gpubench run", f"{failed.suite}/{failed.benchmark}", *params, "--debug"])
+        commands.append(plain(words))
+    return commands or ["gpubench list"]

@@ -1,0 +1,118 @@
+"""A run as a document: a table for a terminal, JSON, JSON lines, CSV or Markdown."""
+
+from __future__ import annotations
+
+import csv
+import io
+from math import isfinite
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from gpubench import jsonfile, runfile
+from gpubench.errors import UsageError
+from gpubench.report.rows import groups
+from gpubench.report.words import counted, markdown_row
+from gpubench.result import Record, Run
+
+Form = Literal["table", "json", "jsonl", "csv", "md"]
+FORMS: tuple[str, ...] = get_args(Form)
+SUFFIXES: dict[str, Form] = {".json": "json", ".json.gz": "json", ".jsonl": "jsonl", ".csv": "csv", ".md": "md"}
+
+
+def suffix_form(path: str | Path) -> Form:
+    """The form a file's name asks for; UsageError, naming the known suffixes, for any other."""
+    name = Path(path).name
+    lower = name.lower()
+    for suffix, form in SUFFIXES.items():
+        if lower.endswith(suffix) and len(lower) > len(suffix):
+            return form
+    known = ", ".join(SUFFIXES)
+    raise UsageError(f"{jsonfile.shown(Path(path))}: no export of that form", f"a name ending in {known}")
+
+
+def render(run: Run, form: Form, all: bool = False, width: int = 100) -> str:
+    """The document, with a final newline. `all` matters to "table" and "md", the others hold every row; `width` is the
+    table's."""
+    if form == "json":
+        return runfile.encode(run).decode()
+    if form == "jsonl":
+        return "".join(jsonfile.dumps({"run_id": run.run_id, **runfile.plain(record)}) + "\n" for record in run.records)
+    if form == "csv":
+        return _csv(run)
+    return _markdown(run, all) if form == "md" else _table(run, all, width)
+
+
+def _table(run: Run, all_rows: bool, width: int) -> str:
+    from rich.console import Console
+
+    from gpubench.report.table import table
+
+    text = io.StringIO()
+    console = Console(file=text, width=width, color_system=None, force_terminal=False, markup=False, highlight=False)
+    console.print(table(run, all_rows))
+    return text.getvalue()
+
+
+def _csv(run: Run) -> str:
+    """One line per row; a column per parameter, per label and per metric, units in their names, SI base units."""
+    params = dict.fromkeys(name for record in run.records for name in record.params)
+    labels = dict.fromkeys(name for record in run.records for name in record.labels)
+    units = dict.fromkeys((metric.name, metric.unit) for record in run.records for metric in record.metrics)
+    text = io.StringIO()
+    out = csv.writer(text, lineterminator="\n")
+    out.writerow(
+        [
+            *("id", "suite", "benchmark"),
+            *(f"p.{name}" for name in params),
+            *("cache", "load", "data", "status", "reason", "flags"),
+            *(f"label.{name}" for name in labels),
+            *("time_ns", "time_low_ns", "time_high_ns", "samples"),
+            *(f"{name} ({unit})" for name, unit in units),
+        ]
+    )
+    for record in run.records:
+        metrics = {(metric.name, metric.unit): metric.value for metric in record.metrics if isfinite(metric.value)}
+        conditions = record.conditions
+        out.writerow(
+            [
+                *(record.id, record.suite, record.benchmark),
+                *(record.params.get(name) for name in params),
+                *(conditions.cache, conditions.load, conditions.data),
+                *(record.status, record.reason, " ".join(record.flags)),
+                *(record.labels.get(name) for name in labels),
+                *_times(record),
+                *(metrics.get(key) for key in units),
+            ]
+        )
+    return text.getvalue()
+
+
+def _times(record: Record) -> list[Any]:
+    summary = record.summary
+    return [None] * 4 if summary is None else [summary.median_ns, summary.low_ns, summary.high_ns, summary.n]
+
+
+def _markdown(run: Run, all_rows: bool) -> str:
+    """The tables of `gpubench.report.table` as GitHub tables."""
+    from gpubench.report import table
+
+    found = groups(run)
+    chosen = None if all_rows else table.shown_first(run, found)
+    lines = [*table.remarks(run), ""] if table.remarks(run) else []
+    for block in table.blocks(found):
+        rows = [(group, row) for group in block for row in group.records if chosen is None or id(row) in chosen]
+        if not rows:
+            continue
+        names = table.columns(run, block, [row for _, row in rows])
+        lines += [f"## {_escaped(table.heading(run, block))}", ""]
+        lines += [markdown_row(["case", *names])]
+        lines += ["|---|" + "|".join("--:" if name in table.RIGHT else "---" for name in names) + "|"]
+        lines += [markdown_row([table.case_words(block, g, row), *table.cells(run, g, row, names)]) for g, row in rows]
+        lines += ["", *(f"- {_escaped(line)}" for group in block for line in table.reasons(group)), ""]
+    if chosen is not None and len(chosen) < len(run.records):
+        lines += [f"{counted(len(run.records) - len(chosen), 'more row')}: --all", ""]
+    return "\n".join(lines).replace("\n\n\n", "\n\n") if lines else "no rows\n"
+
+
+def _escaped(text: str) -> str:
+    return markdown_row([text])[2:-2]

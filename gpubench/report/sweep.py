@@ -1,0 +1,89 @@
+"""Sweeps inside a run: the rows of one benchmark along one integer axis, everything else held."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from gpubench.report.rows import UNRANKED, Group, groups, number
+from gpubench.result import Record, Run
+
+LEAST = 8
+"""Rows from which on a sweep is worth a plot."""
+NEIGHBOUR = 4
+"""Sizes at most this far apart are neighbours: they differ in alignment and tiling, hardly in the amount of work."""
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """Rows with a number along `axis`, by increasing value; `others` are the values held, for a heading."""
+
+    group: Group
+    axis: str
+    others: tuple[str, ...]
+    records: Sequence[Record]
+
+    @property
+    def values(self) -> list[int]:
+        """The axis value of each row."""
+        return [int(record.params[self.axis]) for record in self.records]
+
+    @property
+    def rates(self) -> list[float]:
+        """The headline figure of each row, in SI base units."""
+        return [metric.value for record in self.records if (metric := number(record)) is not None]
+
+    @property
+    def unit(self) -> str:
+        """The unit of the rates."""
+        metric = number(self.records[0])
+        assert metric is not None
+        return metric.unit
+
+
+def sweeps(run: Run, least: int = LEAST) -> list[Sweep]:
+    """The run's sweeps of at least that many rows, the longest first. A row is in at most one of them per axis."""
+    found = [sweep for group in groups(run) for axis in group.varying for sweep in _along(group, axis)]
+    return sorted((sweep for sweep in found if len(sweep.records) >= least), key=lambda sweep: -len(sweep.records))
+
+
+def _along(group: Group, axis: str) -> list[Sweep]:
+    held = [name for name in group.varying if name != axis]
+    parts: dict[tuple[object, ...], dict[int, Record]] = {}
+    for record in group.records:
+        value, metric = record.params.get(axis), number(record)
+        if isinstance(value, int) and metric is not None:
+            key = (metric.unit, record.conditions, *(record.params.get(name) for name in held))
+            parts.setdefault(key, {}).setdefault(value, record)
+    return [
+        Sweep(
+            group,
+            axis,
+            tuple(f"{name}={value}" for name, value in zip(held, key[2:], strict=True)),
+            [rows[value] for value in sorted(rows)],
+        )
+        for key, rows in parts.items()
+    ]
+
+
+def largest_drop(sweep: Sweep) -> tuple[int, int, float] | None:
+    """The neighbours between which the rate falls most, and by what factor; None where it never falls.
+
+    Neighbours are rows next to each other and at most NEIGHBOUR apart or, where no two are, just next to each other.
+    Rows whose number is not to be trusted, and figures for which lower is better, take no part.
+    """
+    rows = []
+    for record in sweep.records:
+        metric = number(record)
+        if metric is None or metric.direction == "lower" or UNRANKED & set(record.flags):
+            continue
+        if metric.value > 0:
+            rows.append((int(record.params[sweep.axis]), metric.value))
+    pairs = list(pairwise(rows))
+    near = [(left, right) for left, right in pairs if right[0] - left[0] <= NEIGHBOUR] or pairs
+    falls = [(left[1] / right[1], left[0], right[0]) for left, right in near if left[1] > right[1]]
+    if not falls:
+        return None
+    ratio, before, after = max(falls, key=lambda fall: fall[0])
+    return before, after, ratio

@@ -1,0 +1,160 @@
+"""The rows of a run as tables for the terminal, one per benchmark: at most ROWS of them unless all are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Group as Renderables
+from rich.console import RenderableType
+from rich.text import Text
+
+from gpubench.report.grid import Column, Grid
+from gpubench.report.rows import Group, ceiling_of, groups, number, percent_of_ceiling, select, statuses
+from gpubench.report.sweep import largest_drop, sweeps
+from gpubench.report.words import SEPARATOR, counted, device_name, plain
+from gpubench.result import FAILED, Record, Run
+from gpubench.units import format_duration, format_rate, three_digits
+
+ROWS = 24
+REASONS = 6
+"""Different reasons printed below a table; the rest are counted."""
+
+RIGHT = frozenset({"time", "rate", "of ceiling"})
+"""Columns of numbers."""
+
+_STYLE = {"ok": "", "skipped": "dim", "unsupported": "dim"}
+
+
+def table(run: Run, all_rows: bool = False) -> RenderableType:
+    """A heading and a table for each benchmark; `all_rows` lifts the limit of ROWS rows."""
+    found = groups(run)
+    if not found:
+        return Text(SEPARATOR.join([device_name(run), "no rows"]))
+    chosen = None if all_rows else shown_first(run, found)
+    parts: list[RenderableType] = [Text(remark) for remark in remarks(run)]
+    for block in blocks(found):
+        if part := _grid(run, block, chosen):
+            lines = [line for group in block for line in reasons(group)]
+            parts += [Text(heading(run, block), style="bold"), part, *map(Text, lines), Text("")]
+    if chosen is None or len(chosen) == len(run.records):
+        return Renderables(*parts[:-1])
+    more = counted(len(run.records) - len(chosen), "more row")
+    return Renderables(*parts, Text(f"{more}: --all", style="dim"))
+
+
+def remarks(run: Run) -> list[str]:
+    """What a reader must know before the rows: why this device, and that rows are missing."""
+    notice = run.device.get("notice")
+    lines = [plain(notice)] if notice else []
+    return lines if run.status == "complete" else [*lines, f"{run.status} run: not every case was measured"]
+
+
+def shown_first(run: Run, found: Sequence[Group]) -> set[int]:
+    """The rows of the short table, as `id()` of their records: `select`, and both sides of the largest drop."""
+    sides = set()
+    for sweep in sweeps(run)[:1]:
+        if drop := largest_drop(sweep):
+            sides = {id(record) for record, value in zip(sweep.records, sweep.values, strict=True) if value in drop[:2]}
+    return select(found, ROWS, sides)
+
+
+def blocks(found: Sequence[Group]) -> list[list[Group]]:
+    """Groups that share a table: neighbours of one suite that differ in nothing but the benchmark."""
+    result: list[list[Group]] = []
+    for group in found:
+        last = result[-1][-1] if result else None
+        if last is not None and _shape(last) == _shape(group):
+            result[-1].append(group)
+        else:
+            result.append([group])
+    return result
+
+
+def _shape(group: Group) -> tuple[object, ...]:
+    return group.suite, group.facts(), group.classes, set(group.constant), group.varying
+
+
+def case_words(block: Sequence[Group], group: Group, record: Record) -> str:
+    """The row's name within its table, with the benchmark in front where the table holds several."""
+    return group.case(record) if len(block) == 1 else f"{plain(group.benchmark)} {group.case(record)}"
+
+
+def heading(run: Run, block: Sequence[Group]) -> str:
+    """The heading of a table: suite/benchmark (suite where there are several) · device · what all rows share."""
+    name = plain(block[0].path if len(block) == 1 else block[0].suite)
+    return SEPARATOR.join([name, device_name(run), *block[0].facts()])
+
+
+def columns(run: Run, block: Sequence[Group], shown: Sequence[Record]) -> list[str]:
+    """The names of the columns, beside case, that have something to say for these rows."""
+    classes = block[0].classes
+    said = {
+        "time": True,
+        "rate": any((metric := number(record)) is not None and metric.unit != "ns" for record in shown),
+        "of ceiling": any(ceiling_of(run, record) for record in shown),
+        (plain(classes[0]) if len(classes) == 1 else "class"): bool(classes),
+        "status": any(record.status != "ok" or record.flags for record in shown),
+    }
+    return [name for name, wanted in said.items() if wanted]
+
+
+def cells(run: Run, group: Group, record: Record, names: Sequence[str]) -> list[str]:
+    """The row's text in each of those columns; empty where it has none."""
+    metric, percent = number(record), percent_of_ceiling(run, record)
+    have = {
+        "time": time_words(record),
+        "rate": "" if metric is None or metric.unit == "ns" else format_rate(metric.value, metric.unit),
+        "of ceiling": "" if percent is None else f"{percent:.0f} %",
+        "status": status_words(record),
+    }
+    return [have.get(name, group.label(record)) for name in names]
+
+
+def time_words(record: Record) -> str:
+    """The median of one call and the half-width of its interval: 172 µs ± 0.3 %. Empty for a row without a number."""
+    summary = record.summary
+    if summary is None or record.status != "ok":
+        return ""
+    words = format_duration(summary.median_ns)
+    if summary.low_ns is None or summary.high_ns is None or summary.median_ns <= 0:
+        return words
+    half = 50 * (summary.high_ns - summary.low_ns) / summary.median_ns
+    return f"{words} ± {'<0.1' if half < 0.1 else f'{half:.1f}' if half < 10 else three_digits(half)} %"
+
+
+def status_words(record: Record) -> str:
+    """The status of a row that is not ok, and its flags."""
+    return ", ".join([*([] if record.status == "ok" else [record.status]), *record.flags])
+
+
+def reasons(group: Group) -> list[str]:
+    """Why rows have no number: one line per status and reason, with the rows it holds for; failures first."""
+    found: dict[tuple[str, str], list[Record]] = {}
+    for status in statuses(group.records):
+        for record in group.records:
+            if record.status == status:
+                found.setdefault((status, plain(record.reason or "no reason given")), []).append(record)
+    lines = []
+    for (status, reason), records in list(found.items())[:REASONS]:
+        cases = group.case(records[0]) + (f" and {counted(len(records) - 1, 'more row')}" if len(records) > 1 else "")
+        lines.append(f"{status}: {cases}: {reason}")
+    if len(found) > REASONS:
+        lines.append(f"{counted(len(found) - REASONS, 'other reason')} not listed here: --format csv has all")
+    return lines
+
+
+def _grid(run: Run, block: Sequence[Group], chosen: set[int] | None) -> Grid | None:
+    rows = [(group, record) for group in block for record in group.records if chosen is None or id(record) in chosen]
+    if not rows:
+        return None
+    names = columns(run, block, [record for _, record in rows])
+    grid = Grid(
+        [
+            Column("case", fold=True),
+            *(Column(name, right=name in RIGHT, fold=name == "status") for name in names),
+        ]
+    )
+    for group, record in rows:
+        style = _STYLE.get(record.status, "red" if record.status in FAILED else "")
+        grid.add(case_words(block, group, record), *cells(run, group, record, names), style=style)
+    return grid

@@ -1,0 +1,60 @@
+"""The words reports share: names of devices, dtypes and conditions, and user text made safe for one line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+from gpubench.result import Conditions, Run
+
+SEPARATOR = " · "
+
+SHORT_DTYPE: Mapping[str, str] = {
+    "float64": "fp64",
+    "float32": "fp32",
+    "float16": "fp16",
+    "bfloat16": "bf16",
+    "float8_e4m3fn": "fp8",
+}
+
+_MARKDOWN = re.compile(r"([\\`*_{}\[\]<>#|~])")
+_DEVICE_WORD = {"cuda": "GPU", "cpu": "CPU"}
+
+
+def plain(text: object) -> str:
+    """The text on one line, without control or formatting characters: a name read from a file moves no cursor."""
+    words = str(text)
+    if words.isprintable():
+        return words
+    return "".join(char if char.isprintable() else " " if char.isspace() else "\ufffd" for char in words)
+
+
+def short_dtype(dtype: str) -> str:
+    """bfloat16 → bf16; a dtype without a customary short name stays as it is."""
+    return SHORT_DTYPE.get(dtype, dtype)
+
+
+def device_word(run: Run) -> str:
+    """What to call this run's device in a sentence: GPU, CPU, or device."""
+    return _DEVICE_WORD.get(str(run.device.get("kind")), "device")
+
+
+def device_name(run: Run) -> str:
+    """The device's own name, or what kind of device it is where it has none."""
+    return plain(run.device.get("name") or f"unnamed {device_word(run)}")
+
+
+def conditions_words(conditions: Conditions) -> str:
+    """cold, burst; the data distribution is named where it is not the usual one."""
+    words = [conditions.cache, conditions.load] + ([conditions.data] if conditions.data != "normal" else [])
+    return ", ".join(words)
+
+
+def counted(count: int, noun: str) -> str:
+    """1 case, 2 cases."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def markdown_row(cells: Iterable[str]) -> str:
+    """A row of a GitHub table; what Markdown would read as its own is escaped."""
+    return "| " + " | ".join(_MARKDOWN.sub(r"\\\1", plain(cell)) for cell in cells) + " |"

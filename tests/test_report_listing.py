@@ -1,0 +1,120 @@
+"""What `list` and `info` show."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+from rich.cells import cell_len
+from rich.console import Console
+
+from gpubench import Axis, Suite, Workload
+from gpubench.report import info, listing
+
+
+def printed(renderable: Any, width: int = 80) -> str:
+    text = io.StringIO()
+    Console(file=text, width=width, color_system=None).print(renderable)
+    return text.getvalue()
+
+
+def make_suite() -> Suite:
+    suite = Suite("/x/example_suite.py")
+
+    @suite.benchmark(
+        n=Axis(range(256, 4353, 64), cpu=[1, 2]),
+        m=Axis(same_as="n"),
+        dtype=Axis(["bfloat16"], cpu=["float32"], choices=["bfloat16", "float32", "tf32"]),
+        mode=Axis(["[/red]"]),
+    )
+    def product(device: Any, n: int, m: int, dtype: str, mode: str) -> Workload:
+        """Multiply [bold]two matrices, which takes a sentence that is longer than any line of eighty columns is."""
+        raise NotImplementedError
+
+    return suite
+
+
+PLANS = {"quick": Path("suites/plans/quick.yaml"), "[b]odd": Path("/tmp/[/bold]/plan.yaml")}
+
+
+def test_axes_are_shortened() -> None:
+    axes = make_suite().benchmarks["product"].axes
+    assert listing.axis_words(axes["n"]) == "256…4352 (65 values); on a CPU 1, 2"
+    assert listing.axis_words(axes["m"]) == "as n"
+    assert listing.axis_words(axes["dtype"]) == "bfloat16; on a CPU float32; or tf32"
+    assert listing.axis_words(Axis([3, 1, 2])) == "3, 1, 2"
+    assert listing.axis_words(Axis(range(6))) == "0, 1, 2, 3, 4, 5"
+    assert listing.axis_words(Axis(range(7))) == "0…6 (7 values)"
+    assert listing.axis_words(Axis([], cpu=[4])) == "on a CPU 4"
+
+
+def test_the_listing_is_literal_and_fits() -> None:
+    text = printed(listing.table({"example-suite": make_suite()}, PLANS))
+    assert "example-suite/product" in text
+    assert "[bold]two" in text
+    assert "-p mode=" in text
+    assert "[/red]" in text
+    assert "/tmp/[/bold]/plan.yaml" in text
+    assert max(map(cell_len, text.split("\n"))) <= 80
+
+
+def test_an_empty_listing_says_so() -> None:
+    assert printed(listing.table({}, {})) == "nothing to list\n"
+    assert printed(listing.table({}, PLANS)).startswith("plan")
+    assert "plan" not in printed(listing.table({"example-suite": make_suite()}, {}))
+
+
+def test_listing_as_json_has_every_value() -> None:
+    content = json.loads(json.dumps(listing.to_json({"example-suite": make_suite()}, PLANS), allow_nan=False))
+    (suite,) = content["suites"]
+    (benchmark,) = suite["benchmarks"]
+    assert (suite["name"], benchmark["name"]) == ("example-suite", "example-suite/product")
+    assert benchmark["axes"][0]["values"] == list(range(256, 4353, 64))
+    assert benchmark["axes"][0]["cpu"] == [1, 2]
+    assert benchmark["axes"][1] == {"name": "m", "same_as": "n"}
+    assert content["plans"][0] == {"name": "quick", "file": "suites/plans/quick.yaml"}
+
+
+FACTS: dict[str, Any] = {
+    "device": {
+        "name": "X [/red]\x1b[2J",
+        "memory_bytes": 150_754_820_096,
+        "power_limit_w": 700,
+        "mig": None,
+        "ecc": True,
+        "caches": {"l2_bytes": 62_914_560, "lines": [64, 128]},
+        "extra": {},
+    },
+    "version": "0.1.0",
+}
+
+
+def test_facts_are_literal_have_units_and_unknown_is_said() -> None:
+    lines = {
+        line[: line.find("  ", 3)].strip(): line.split("  ")[-1].strip()
+        for line in printed(info.table(FACTS)).split("\n")
+    }
+    assert lines["name"] == "X [/red]�[2J"
+    assert lines["memory"] == "151 GB"
+    assert lines["power limit"] == "700 W"
+    assert lines["mig"] == "unknown"
+    assert lines["ecc"] == "yes"
+    assert lines["caches l2"] == "62.9 MB"
+    assert lines["caches lines"] == "64, 128"
+    assert lines["extra"] == "none"
+    assert lines["version"] == "0.1.0"
+    assert printed(info.table({})) == "no facts\n"
+
+
+def test_a_number_without_a_unit_or_not_finite_is_printed_as_it_is() -> None:
+    text = printed(info.table({"host": {"cores": 2, "load_w": float("nan"), "wide_bytes": "many"}}))
+    assert "nan" in text
+    assert "many" in text
+
+
+def test_facts_as_json_are_strict() -> None:
+    facts = {"a": {"x": float("inf"), "path": Path("p/q"), "list": (1, None, "s"), "raw": b"\x00"}, "b": 1.5}
+    content = json.loads(json.dumps(info.to_json(facts), allow_nan=False))
+    assert content == {"a": {"x": None, "path": "p/q", "list": [1, None, "s"], "raw": "b'\\x00'"}, "b": 1.5}
