@@ -216,7 +216,8 @@ class _Worker:
         env = dict(os.environ if environment is None else environment)
         env["PYTHONPATH"] = os.pathsep.join(filter(None, [root, env.get("PYTHONPATH", "")]))
         self.process = subprocess.Popen(
-            [python, "-P", "-m", "gpubench.worker"],  # -P: a file of the user's must not stand in for a module
+            # -P: a file of the user's does not stand in for a module; -u: nothing that was printed is lost
+            [python, "-P", "-u", "-m", "gpubench.worker"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -283,7 +284,7 @@ class _Worker:
         with contextlib.suppress(OSError):
             self.process.stdin.close()  # type: ignore[union-attr]
         for thread, pipe in zip(self.threads, (self.process.stdout, self.process.stderr), strict=True):
-            thread.join(timeout=LAST_WORDS)
+            thread.join(timeout=0.1)
             if pipe is not None and not thread.is_alive():  # something that escaped may hold the other end open
                 pipe.close()
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from gpubench import check
+from gpubench import check, yardstick
 from gpubench.errors import CaseError, DeviceLost, Skip, TimerFailed, UsageError
 from gpubench.result import Flag, Metric, Record, RecordStatus, Samples, Timer, Work
 from gpubench.sampling import Sampled, Stopping, sample
@@ -103,7 +103,7 @@ def measure(benchmark: Benchmark, case: Case, device: Device, effort: Effort) ->
         raise
     except CaseError as error:
         _void(record, error.status, str(error))
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         problem = device.case_error(error)
         _void(record, problem.status, str(problem))
     finally:
@@ -132,7 +132,8 @@ def _measure(benchmark: Benchmark, case: Case, device: Device, effort: Effort, r
     with device.precision(workload.precision):
         device.poison(workload.output)
         begun = clock()
-        workload.run()
+        workload = _callable(workload, benchmark, device, record)
+        workload.call()
         device.synchronize()
         record.compile_ns = clock() - begun
         begun = clock()
@@ -143,12 +144,32 @@ def _measure(benchmark: Benchmark, case: Case, device: Device, effort: Effort, r
         copies = [workload]
         for number in range(1, device.replicas(workload, case.conditions)):
             device.configure(case.conditions.data, effort.seed + number)
-            copies.append(benchmark.function(device, **case.params))
+            copies.append(_callable(benchmark.function(device, **case.params), benchmark, device, record))
         yield from _sample(device, copies, case, effort, record)
-        record.call_ns = device.call_ns(workload.run, CALLS_TIMED)
+        record.call_ns = device.call_ns(workload.call, CALLS_TIMED)
         after = device.telemetry()
         record.telemetry = {"before": before, "after": after}
-    _judge(record, workload, device.facts().get("last_level_cache_bytes"), effort.stopping)
+    facts = device.facts()
+    _judge(record, workload, facts.get("last_level_cache_bytes"), effort.stopping)
+    _hold(record, yardstick.hold(record, facts))
+
+
+def _callable(workload: Workload, benchmark: Benchmark, device: Device, record: Record) -> Workload:
+    """The workload with its kernels, where it has any, compiled, loaded and made one call; the row gets their flags."""
+    if callable(workload.run):
+        return workload
+    kernels = workload.run if isinstance(workload.run, tuple) else (workload.run,)
+    launches = [device.launcher(kernel, benchmark.file) for kernel in kernels]
+    record.flags = list(dict.fromkeys([*record.flags, *(flag for launch in launches for flag in launch.flags)]))
+    if len(launches) == 1:
+        return replace(workload, run=launches[0].call)
+    calls = [launch.call for launch in launches]
+
+    def call() -> None:
+        for enqueue in calls:
+            enqueue()
+
+    return replace(workload, run=call)
 
 
 def _sample(
@@ -192,6 +213,13 @@ def _judge(record: Record, workload: Workload, cache_bytes: int | None, stopping
         flags.append("throttled")
     record.flags += flags
     record.metrics = _metrics(workload, middle)
+
+
+def _hold(record: Record, held: yardstick.Held) -> None:
+    """Put what a row was held against into it."""
+    record.metrics += held.metrics
+    record.prediction |= held.prediction
+    record.flags += ["implausible"] if held.implausible else []
 
 
 def _resolution_ns(timer: Timer) -> float:

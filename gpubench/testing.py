@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
 from typing import Any
 
-from gpubench.devices import Batch, Call, Comparison
+from gpubench.devices import Batch, Call, Comparison, Launch
 from gpubench.errors import CaseError, DeviceLost, OutOfMemory, Unsupported, UsageError
 from gpubench.result import Conditions, KernelSeen, Timer
-from gpubench.workload import Workload
+from gpubench.workload import Kernel, Workload
 
 ITEMSIZE = {"float64": 8, "float32": 4, "tf32": 4, "float16": 2, "bfloat16": 2}
 
@@ -23,7 +24,8 @@ ITEMSIZE = {"float64": 8, "float32": 4, "tf32": 4, "float16": 2, "bfloat16": 2}
 class FakeDevice:
     """A device whose clock moves only when a workload calls `spend`.
 
-    `memory` is what it claims to have, in bytes; `tick_ns` its timer's tick; `noise(i)` a factor on sample i.
+    `memory` is what it claims to have, in bytes; `tick_ns` its timer's tick; `noise(i)` a factor on sample i; `kernels`
+    are functions that stand in for raw kernels, by name, each called with the kernel's arguments.
     """
 
     kind = "fake"
@@ -34,11 +36,14 @@ class FakeDevice:
         tick_ns: float = 1.0,
         noise: Callable[[int], float] = lambda sample: 1.0,
         cache_bytes: int = 10**6,
+        kernels: Mapping[str, Callable[..., object]] | None = None,
     ) -> None:
         self.memory = memory
         self.tick_ns = tick_ns
         self.noise = noise
         self.cache_bytes = cache_bytes
+        self.kernels = dict(kernels or {})
+        self.launched: list[Kernel] = []
         self.clock_ns = 0.0
         self.used = 0
         self.seed = 0
@@ -123,6 +128,18 @@ class FakeDevice:
         """One: it has no caches to fool."""
         return 1
 
+    def launcher(self, kernel: Kernel, suite_file: Path) -> Launch:
+        """The function that stands in for the kernel; each call is kept in `launched`."""
+        stand_in = self.kernels.get(kernel.name)
+        if stand_in is None:
+            raise Unsupported(f"the fake device has no kernel {kernel.name!r}")
+
+        def call() -> None:
+            self.launched.append(kernel)
+            stand_in(*kernel.args)
+
+        return Launch(call)
+
     def timers(self, asked: str) -> Sequence[str]:
         """One timer, the scripted clock."""
         if asked not in ("auto", "fake"):
@@ -166,7 +183,7 @@ class FakeSampler:
     def warm_up(self) -> float:
         """One call."""
         before = self.device.clock_ns
-        self.workloads[0].run()
+        self.workloads[0].call()
         return self.device.clock_ns - before
 
     def batch(self, n: int) -> Batch:
@@ -174,7 +191,7 @@ class FakeSampler:
         readings = []
         for _ in range(n):
             before = self.device.clock_ns
-            self.workloads[self.taken % len(self.workloads)].run()
+            self.workloads[self.taken % len(self.workloads)].call()
             spent = (self.device.clock_ns - before) * self.device.noise(self.taken)
             readings.append(round(round(spent / self.device.tick_ns) * self.device.tick_ns))
             self.taken += 1

@@ -1,0 +1,31 @@
+"""The flags that several commands share, each written once."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+RUN_WORDS = "a file, latest, latest~N or ref:NAME; the latest run if left out"
+CONDITIONS, EFFORT, OUTPUT = "What and how", "How hard", "Output"
+
+RunWord = Annotated[str | None, typer.Argument(metavar="RUN", help=f"The run: {RUN_WORDS}.")]
+Results = Annotated[str | None, typer.Option("--results", metavar="DIR", help="The folder of run files.")]
+Form = Annotated[str | None, typer.Option("--format", metavar="FORM", help="table, json, jsonl, csv or md.")]
+Json = Annotated[bool, typer.Option("--json", help="The same as --format json.")]
+EXPORT_HELP = "Also to a file, in the form of its suffix: .md .csv .json .svg ..."
+Export = Annotated[list[str] | None, typer.Option("--export", metavar="FILE", help=EXPORT_HELP)]
+JsonOnly = Annotated[bool, typer.Option("--json", help="One JSON document.")]
+All = Annotated[bool, typer.Option("--all", help="Every row, not the 24 that say most.")]
+NoPlot = Annotated[bool, typer.Option("--no-plot", help="No plot under the table.")]
+NoColor = Annotated[bool, typer.Option("--no-color", help="No colour.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Results and errors only.")]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Settings, and a line per case with its timer.")]
+Debug = Annotated[bool, typer.Option("--debug", help="Tracebacks, and everything the worker says.")]
+Params = Annotated[
+    list[str] | None,
+    typer.Option("--param", "-p", metavar="NAME=1,2 | a:b:step | a:b:*2", help="Values of an axis; repeatable."),
+]
+Device = Annotated[
+    str | None, typer.Option("--device", "-d", metavar="DEVICE", help="auto, cuda:N, a GPU's UUID, or cpu.")
+]

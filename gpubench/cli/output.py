@@ -1,0 +1,75 @@
+"""What a command gives out of a run: to stdout in the form asked for, and to files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from gpubench.errors import UsageError
+
+if TYPE_CHECKING:
+    from gpubench.cli.screen import Screen
+    from gpubench.result import Run
+
+FORMS = ("table", "json", "jsonl", "csv", "md")
+
+
+def form_of(form: str | None, json: bool, forms: tuple[str, ...] = FORMS) -> str:
+    """The form that --format and --json ask for together; UsageError for one that is not among `forms`."""
+    if json and form not in (None, "json"):
+        raise UsageError(f"--json and --format {form} ask for two forms", "one of them")
+    if form is not None and form not in forms:
+        raise UsageError(f"--format {form!r} is not one of {', '.join(forms)}")
+    return "json" if json else form or "table"
+
+
+def check_exports(exports: Iterable[str], roofline: bool = False) -> None:
+    """Before anything is measured: a form we cannot write, a folder that is not there or not ours to write in."""
+    from gpubench.jsonfile import shown
+    from gpubench.report import export
+
+    for name in exports:
+        export.check(name, export.ROOFLINE if roofline else export.RUN)
+        path = Path(name).absolute()
+        if not path.parent.is_dir():
+            raise UsageError(f"--export {shown(Path(name))}: there is no folder {shown(path.parent)}")
+        if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
+            raise UsageError(f"--export {shown(Path(name))}: cannot be written")
+
+
+def show_run(run: Run, screen: Screen, form: str, all_rows: bool, no_plot: bool) -> None:
+    """A run on stdout: the table and the plot of its sweep, or one document in another form."""
+    if form != "table":
+        from gpubench.report.export import render
+
+        screen.document(render(run, cast(Any, form), all_rows, screen.width))
+        return
+    from gpubench.cli.screen import PLOT_HEIGHT
+    from gpubench.report import curve, table
+
+    screen.show(table.table(run, all_rows))
+    if not no_plot:
+        plot = curve.curve(run, screen.width, PLOT_HEIGHT, screen.colour, screen.ascii)
+        if plot:
+            screen.write("\n" + plot)
+
+
+def write_exports(run: Run, exports: Iterable[str], screen: Screen, roofline: bool = False) -> None:
+    """Write the run, or its roofline, to files, each in the form of its suffix."""
+    from gpubench.report import export
+
+    for name in exports:
+        (export.save_roofline if roofline else export.save)(run, Path(name))
+        screen.say(f"exported {name}")
+
+
+def from_here(path: Path) -> str:
+    """A path for the user: from where they stand if it is below that."""
+    from gpubench.jsonfile import shown
+
+    try:
+        return shown(path.absolute().relative_to(Path.cwd()))
+    except ValueError:
+        return shown(path)

@@ -1,0 +1,244 @@
+"""Commands that read: list, show, roofline, info, schema. None of them measures but `roofline --measure` and `info`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from gpubench.cli import options
+from gpubench.exits import Exit
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from gpubench.cli.screen import Screen
+    from gpubench.result import Run
+    from gpubench.settings import Settings
+    from gpubench.store import Store
+    from gpubench.suite import Suite
+
+
+def show(
+    run: options.RunWord = None,
+    form: options.Form = None,
+    json: options.Json = False,
+    all_rows: options.All = False,
+    no_plot: options.NoPlot = False,
+    export: options.Export = None,
+    results: options.Results = None,
+    quiet: options.Quiet = False,
+    no_color: options.NoColor = False,
+    debug: options.Debug = False,
+) -> None:
+    """The table and the plot of a stored run again."""
+    from gpubench.cli import output
+
+    chosen = output.form_of(form, json)
+    settings, screen = _begin(results=results, quiet=quiet, no_color=no_color, no_plot=no_plot, debug=debug)
+    output.check_exports(export or [])
+    found = _read(_find(run, _store(settings), screen), screen)
+    output.write_exports(found, export or [], screen)
+    output.show_run(found, screen, chosen, all_rows, settings.no_plot)
+
+
+def roofline(
+    run: options.RunWord = None,
+    measure: Annotated[bool, typer.Option("--measure", help="Measure the ceilings first.")] = False,
+    device: options.Device = None,
+    form: options.Form = None,
+    json: options.Json = False,
+    all_rows: options.All = False,
+    no_plot: options.NoPlot = False,
+    export: options.Export = None,
+    results: options.Results = None,
+    quiet: options.Quiet = False,
+    no_color: options.NoColor = False,
+    debug: options.Debug = False,
+) -> Exit:
+    """Points and ceilings of a run. Measures the ceilings if nothing is stored yet, or with --measure."""
+    from gpubench.cli.output import check_exports, form_of, write_exports
+    from gpubench.cli.screen import PLOT_HEIGHT
+    from gpubench.report import roofline as report
+    from gpubench.report import roofline_plot
+
+    chosen = form_of(form, json, ("table", "json", "md"))
+    settings, screen = _begin(
+        results=results, quiet=quiet, no_color=no_color, no_plot=no_plot, debug=debug, device=device
+    )
+    check_exports(export or [], roofline=True)
+    store, code = _store(settings), Exit.DONE
+    path = _find(run, store, screen) if run is not None or store.runs() else None
+    if measure or path is None:
+        from gpubench.cli import session
+
+        screen.say("measuring the ceilings of this device")
+        flags = {"results": results, "quiet": quiet, "no_color": no_color, "debug": debug, "device": device}
+        request = session.Request(["ceilings"], [], flags | {"ceilings": "measure"}, silent=True)
+        code = session.measure(request)
+        if code in (Exit.SIGINT, Exit.SIGTERM):
+            return code
+    found = _read(path or _find(None, store, screen), screen)
+    if measure:
+        found = _under_kept_ceilings(found, store)
+    write_exports(found, export or [], screen, roofline=True)
+    view = report.view(found)
+    if chosen == "json":
+        from gpubench.jsonfile import dumps
+
+        screen.document(dumps(report.to_json(view), indent=1))
+    elif chosen == "md":
+        screen.document(report.markdown(view, all_rows))
+    else:
+        screen.show(report.table(view, all_rows))
+        if not settings.no_plot:
+            plot = roofline_plot.plot(view, screen.width, PLOT_HEIGHT, screen.colour, screen.ascii)
+            if plot:
+                screen.write(f"\n{plot}")
+    return code
+
+
+def list_(
+    pattern: Annotated[str | None, typer.Argument(metavar="PATTERN", help="Names to show: a glob or a part.")] = None,
+    json: options.JsonOnly = False,
+    no_color: options.NoColor = False,
+    debug: options.Debug = False,
+) -> None:
+    """Suites, benchmarks, axes and their values, plans."""
+    from gpubench.discovery import Library
+    from gpubench.errors import UsageError
+    from gpubench.report import listing
+
+    _, screen = _begin(no_color=no_color, debug=debug)
+    library = Library()
+    suites, plans = _matching(library.suites(), library.plans(), pattern)
+    for line in library.warnings:
+        screen.warn(f"gpubench: {line}")
+    if not suites and not plans:
+        raise UsageError(f"nothing is called {pattern!r}", "gpubench list")
+    if json:
+        from gpubench.jsonfile import dumps
+
+        screen.document(dumps(listing.to_json(suites, plans), indent=1))
+    else:
+        screen.show(listing.table(suites, plans))
+
+
+def info(
+    device: options.Device = None,
+    paths: Annotated[bool, typer.Option("--paths", help="Every folder gpubench writes.")] = False,
+    json: options.JsonOnly = False,
+    results: options.Results = None,
+    no_color: options.NoColor = False,
+    debug: options.Debug = False,
+) -> None:
+    """Device, driver, libraries, clocks, limits. --paths lists every folder gpubench writes."""
+    import os
+
+    from gpubench import environment
+    from gpubench.executor import Bench, WorkerProcess
+    from gpubench.report import info as report
+
+    settings, screen = _begin(results=results, no_color=no_color, debug=debug, device=device)
+    facts: dict[str, Any]
+    if paths:
+        facts = {
+            "paths": {"results": str(_store(settings).folder), "ceilings": str(_store(settings).folder / "ceilings")}
+        }
+    else:
+        worker = WorkerProcess(settings.device, Bench({}, {}), settings.timeout, echo=settings.debug)
+        try:
+            hello = worker.hello
+        finally:
+            worker.close()
+        if hello.notice:
+            screen.warn(f"gpubench: {hello.notice}")
+        facts = {
+            "device": dict(hello.facts),
+            "software": dict(hello.software),
+            "host": environment.host(),
+            "tool": environment.tool(),
+            "environment": environment.watched_variables(os.environ),
+        }
+    if json:
+        from gpubench.jsonfile import dumps
+
+        screen.document(dumps(report.to_json(facts), indent=1))
+    else:
+        screen.show(report.table(facts))
+
+
+def schema() -> None:
+    """The JSON Schema of a run file."""
+    from gpubench import runfile
+    from gpubench.jsonfile import dumps
+
+    typer.echo(dumps(runfile.schema(), indent=1))
+
+
+def _begin(**flags: object) -> tuple[Settings, Screen]:
+    import os
+    from pathlib import Path
+
+    from gpubench.cli.screen import Screen
+    from gpubench.settings import resolve
+
+    settings = resolve(flags, None, os.environ, Path.cwd())
+    return settings, Screen(settings.no_color, settings.quiet)
+
+
+def _store(settings: Settings) -> Store:
+    from gpubench.store import Store, default_folder
+
+    return Store(settings.results or default_folder())
+
+
+def _find(word: str | None, store: Store, screen: Screen) -> Path:
+    """The file a word means; the latest where there is none, said on stderr."""
+    from gpubench.cli.output import from_here
+    from gpubench.store import reference_folder
+
+    path = store.resolve("latest" if word is None else word, reference_folder())
+    if word is None:
+        screen.say(f"latest run: {from_here(path)}")
+    return path
+
+
+def _read(path: Path, screen: Screen) -> Run:
+    """The run of a file; one that is not complete is said on stderr."""
+    from gpubench.store import read_run
+
+    run = read_run(path)
+    if run.status != "complete":
+        screen.warn(f"gpubench: this run is {run.status}: {len(run.records)} rows")
+    return run
+
+
+def _under_kept_ceilings(run: Run, store: Store) -> Run:
+    """The run under the ceilings kept of its very device, perhaps younger than its own. Its file stays as it is."""
+    from dataclasses import replace
+
+    from gpubench import ceilings
+
+    kept, _ = store.ceilings(ceilings.key(run.device, run.software))
+    return replace(run, ceilings=ceilings.merged(run.ceilings, kept))
+
+
+def _matching(
+    suites: dict[str, Suite], plans: dict[str, Path], pattern: str | None
+) -> tuple[dict[str, Suite], dict[str, Path]]:
+    """Those whose name, or a benchmark of theirs, a pattern matches."""
+    if pattern is None:
+        return suites, plans
+    from fnmatch import fnmatchcase
+
+    wanted = pattern.replace("_", "-")
+    glob = wanted if any(sign in wanted for sign in "*?[") else f"*{wanted}*"
+
+    def matches(suite: Suite) -> bool:
+        return any(fnmatchcase(name, glob) for name in (suite.name, *(b.path for b in suite.benchmarks.values())))
+
+    return (
+        {name: suite for name, suite in suites.items() if matches(suite)},
+        {name: path for name, path in plans.items() if fnmatchcase(name, glob)},
+    )

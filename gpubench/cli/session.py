@@ -1,0 +1,288 @@
+"""The story of a run: from words to cases, from cases to rows, from rows to a saved file, a table and an exit code."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sys
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, cast
+
+from gpubench import ceilings, environment
+from gpubench.cli.live import terminal_restored, view
+from gpubench.cli.output import check_exports, from_here, show_run, write_exports
+from gpubench.cli.screen import Screen
+from gpubench.cli.signals import Terminated, undisturbed
+from gpubench.discovery import Library
+from gpubench.errors import DeviceLost, GpubenchError, NothingMeasured
+from gpubench.executor import Bench, Executor, InProcess, WorkerProcess
+from gpubench.exits import Exit, first
+from gpubench.jsonfile import dumps
+from gpubench.params import parse_params
+from gpubench.plan import Selected, cases, plan_among, select
+from gpubench.report.closing import closing_lines
+from gpubench.report.words import SEPARATOR, counted, device_name, plain
+from gpubench.result import Ceiling, Record, Run, RunStatus
+from gpubench.runner import Effort, run
+from gpubench.sampling import Stopping
+from gpubench.settings import Settings, find_project, resolve
+from gpubench.store import RunWriter, Store, default_folder
+from gpubench.suite import Case
+
+Rows = Generator[Record, None, None]
+
+
+@dataclass
+class Request:
+    """What the command line asked for, not yet understood."""
+
+    words: list[str]
+    params: list[str]
+    flags: Mapping[str, Any]
+    dry_run: bool = False
+    output: str | None = None
+    exports: Sequence[str] = ()
+    form: str = "table"
+    all_rows: bool = False
+    host_name: str | None = None
+    silent: bool = False
+    """Save, but show nothing: the caller will."""
+
+
+def measure(request: Request) -> Exit:
+    """Measure, show, save."""
+    library = Library()
+    project = find_project(Path.cwd())
+    settings = resolve(request.flags, plan_among(request.words, library, project), os.environ, Path.cwd())
+    selected = select(request.words, library, parse_params(request.params), project)
+    check_exports(request.exports)
+    screen = Screen(settings.no_color, settings.quiet)
+    for line in (*library.warnings, *settings.warnings):
+        screen.warn(f"gpubench: {line}")
+    with _executor(settings, [*selected, *select([ceilings.PLAN], library)]) as executor:
+        if executor.hello.notice:
+            screen.warn(f"gpubench: {executor.hello.notice}")
+        kind = str(executor.hello.facts["kind"])
+        planned = cases(selected, kind, settings.quick, settings.conditions)
+        if request.dry_run:
+            return _dry(planned, settings, screen, request.form)
+        store = Store(settings.results or default_folder())
+        _recover(store, screen)
+        begun = _head(request, settings, executor)
+        path = Path(request.output) if request.output is not None else store.new_path(begun, _what(request.words))
+        writer = RunWriter(path, begun, replace=request.output is not None)
+        if settings.verbose:
+            _explain(settings, begun, screen)
+        code = Session(settings, screen, library, store, executor, writer).run(planned)
+    if not request.silent:
+        _show(begun, writer, request, settings, screen)
+    return code
+
+
+@dataclass
+class Session:
+    """A run under way: everything that is open while cases are measured."""
+
+    settings: Settings
+    screen: Screen
+    library: Library
+    store: Store
+    executor: Executor
+    writer: RunWriter
+
+    @property
+    def effort(self) -> Effort:
+        """How hard to measure."""
+        chosen = self.settings
+        return Effort(Stopping(chosen.max_noise, chosen.case_time, chosen.samples), chosen.timer, chosen.seed)
+
+    def run(self, planned: Sequence[Case]) -> Exit:
+        """Measure the cases and close the file, whatever happens in between; the exit code."""
+        status: RunStatus = "complete"
+        codes: list[Exit] = []
+        try:
+            self.writer.update(ceilings=self._ceilings(planned))
+            with closing(self._measure(planned, self.effort, self.settings.max_time)) as records:
+                for record in records:
+                    with undisturbed():
+                        self.writer.add(record)
+            self._keep_own_ceilings()
+        except KeyboardInterrupt:
+            status, codes = "interrupted", [Exit.SIGINT]
+        except Terminated:
+            status, codes = "interrupted", [Exit.SIGTERM]
+        except DeviceLost as error:
+            status, codes = "partial", [Exit.FAILED]
+            self.screen.warn(f"gpubench: {error}")
+        except BaseException:
+            self._close("partial")
+            raise
+        self._close(status)
+        if status == "interrupted":
+            terminal_restored()
+            done = len(self.writer.run.records)
+            self.screen.warn(f"gpubench: interrupted after {done} of {len(planned)} cases")
+        return first([*codes, *outcome(self.writer.run.records, planned)])
+
+    def _close(self, status: RunStatus) -> None:
+        """Write the file in peace: a second Ctrl-C must not take what the first one left."""
+        with undisturbed(forget=True):
+            self.writer.close(status, _now())
+            self.executor.close()
+
+    def _measure(self, planned: Sequence[Case], effort: Effort, max_time: float | None) -> Rows:
+        with view(self.screen, len(planned), self.settings) as seen:
+            for event in run(planned, self.executor, effort, max_time):
+                if isinstance(event, Record):
+                    yield event  # it is saved before it is shown
+                seen.event(event)
+
+    def _ceilings(self, planned: Sequence[Case]) -> list[Ceiling]:
+        """The roofs stored of this device, and those that had to be measured now."""
+        hello, mode = self.executor.hello, self.settings.ceilings
+        if mode == "none" or hello.facts["kind"] == "fake":
+            return []
+        key = ceilings.key(hello.facts, hello.software)
+        stored, problem = self.store.ceilings(key)
+        if problem:
+            self.screen.warn(f"gpubench: {problem}")
+        known = [] if mode == "measure" else stored
+        todo = ceilings.missing(self.library, str(hello.facts["kind"]), planned, known)
+        todo = [case for case in todo if case.id not in {each.id for each in planned}]
+        if not todo:
+            return known
+        self.screen.say(f"measuring the ceilings of this device first ({len(todo)} cases)")
+        plan = self.library.plan(ceilings.PLAN)
+        budget = cast(float, plan.values.get("case_time", self.settings.case_time))
+        effort = Effort(Stopping(self.settings.max_noise, budget), self.settings.timer, self.settings.seed)
+        found = ceilings.from_records(self._measure(todo, effort, None), _now())
+        if found:
+            self.store.keep_ceilings(key, found)
+        return ceilings.merged(known, found)
+
+    def _keep_own_ceilings(self) -> None:
+        """Rows of this run that are roofs join its ceilings, and the store's."""
+        hello, run_ = self.executor.hello, self.writer.run
+        own = ceilings.from_records(run_.records, _now())
+        if own and self.settings.ceilings != "none" and hello.facts["kind"] != "fake" and not self.settings.quick:
+            self.writer.update(ceilings=ceilings.merged(run_.ceilings, own))
+            self.store.keep_ceilings(ceilings.key(hello.facts, hello.software), own)
+
+
+def outcome(records: Iterable[Record], planned: Sequence[Case]) -> list[Exit]:
+    """What the rows say about the run: failed where a case that ought to give a number did not, nothing where none did.
+
+    Running out of memory is a failure only where the size was asked for by hand.
+    """
+    records = list(records)
+    by_hand = {case.id for case in planned if case.by_hand}
+    failed = [
+        record
+        for record in records
+        if record.status in ("incorrect", "error", "timeout") or (record.status == "oom" and record.id in by_hand)
+    ]
+    codes = [Exit.FAILED] if failed else []
+    if not any(record.status == "ok" for record in records):
+        codes.append(Exit.NOTHING)
+    return codes
+
+
+@contextmanager
+def _executor(settings: Settings, selected: Sequence[Selected]) -> Iterator[Executor]:
+    benchmarks = {each.benchmark.path: each.benchmark for each in selected}
+    bench = Bench(benchmarks, {each.benchmark.suite: each.benchmark.file for each in selected})
+    executor: Executor
+    if settings.in_process:
+        from gpubench.devices.find import find
+
+        device, notice = find(settings.device)
+        executor = InProcess(device, bench, settings.timer, notice)
+    else:
+        executor = WorkerProcess(settings.device, bench, settings.timeout, timer=settings.timer, echo=settings.debug)
+    try:
+        yield executor
+    finally:
+        executor.close()
+
+
+def _head(request: Request, settings: Settings, executor: Executor) -> Run:
+    """The run without its rows."""
+    hello = executor.hello
+    facts, software = dict(hello.facts), dict(hello.software)
+    if hello.notice:
+        facts["notice"] = hello.notice
+    now = _now()
+    return Run(
+        run_id=f"{now[:10].replace('-', '')}-{now[11:19].replace(':', '')}-{secrets.token_hex(4)}",
+        status="partial",
+        started_at=now,
+        ended_at=None,
+        tool=environment.tool(),
+        argv=["gpubench", *environment.safe_argv(sys.argv[1:])],
+        settings=settings.origins(),
+        tags=[*settings.tags, *(["quick"] if settings.quick and "quick" not in settings.tags else [])],
+        vcs=environment.vcs(Path.cwd()),
+        ci=environment.ci(os.environ),
+        host=environment.host(request.host_name),
+        device=facts,
+        software={"python": sys.version.split()[0], **software},
+        fingerprint=environment.fingerprint(facts, software, os.environ),
+    )
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _what(words: Sequence[str]) -> str:
+    return " ".join(Path(word).stem if word.endswith((".py", ".yaml")) else word for word in words) or "quick"
+
+
+def _recover(store: Store, screen: Screen) -> None:
+    """Fold what dead runs left behind into run files, and say so."""
+    for journal in store.orphans():
+        try:
+            saved = store.recover(journal)
+        except GpubenchError as error:
+            screen.warn(f"gpubench: {error}")
+            continue
+        if saved is not None:
+            screen.say(f"recovered an unfinished run: {from_here(saved)}")
+
+
+def _dry(planned: Sequence[Case], settings: Settings, screen: Screen, form: str) -> Exit:
+    """The cases, and at most how long their samples take."""
+    if not planned:
+        raise NothingMeasured("no case is selected", "gpubench list")
+    seconds = None if settings.samples else min(len(planned) * settings.case_time, settings.max_time or float("inf"))
+    if form == "json":
+        screen.document(dumps({"cases": [case.id for case in planned], "samples_s": seconds}, indent=1))
+        return Exit.DONE
+    for case in planned:
+        screen.write(plain(case.id))
+    effort = f"{settings.samples} samples each" if seconds is None else f"at most {seconds:.3g} s of samples"
+    screen.say(f"{counted(len(planned), 'case')}, {effort}; set-up and checks come on top")
+    return Exit.DONE
+
+
+def _explain(settings: Settings, begun: Run, screen: Screen) -> None:
+    """The device, and every setting that is not the default, with its origin."""
+    versions = [f"{name} {version}" for name, version in begun.software.items() if version]
+    screen.say(SEPARATOR.join([device_name(begun), *versions]))
+    for name, setting in settings.resolved.items():
+        if setting.origin != "default":
+            screen.say(f"{name} = {setting.value} ({setting.origin})")
+
+
+def _show(run_: Run, writer: RunWriter, request: Request, settings: Settings, screen: Screen) -> None:
+    """Exports to their files, the result to stdout, the closing lines to stderr."""
+    try:
+        write_exports(run_, request.exports, screen)
+    finally:  # an export that cannot be written hides neither the result nor where it is saved
+        show_run(run_, screen, request.form, request.all_rows, settings.no_plot)
+        for line in closing_lines(run_, from_here(writer.path) if run_.records else "nothing"):
+            screen.say(line)

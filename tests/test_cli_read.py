@@ -1,0 +1,206 @@
+"""The commands that read, and what all commands have in common: help, colour, width, encoding."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+from command import FAKE, FAULTS, OK, gpubench, saved, statuses, strict
+
+COMMANDS = ("run", "roofline", "list", "info", "show", "schema")
+HELPS = [(), *((name,) for name in COMMANDS)]
+
+# The flags of `run` that its users' scripts rely on
+RUN_FLAGS = re.findall(
+    r"\S+",
+    """
+    -p --param --dtype -d --device --cache --load --data --seed --timer --samples --max-noise --max-time --case-time
+    --timeout --quick --dry-run --ceilings --in-process --tag -o --output --export --format --json --all --no-plot
+    --plain -q --quiet -v --verbose --no-color --debug -h --help --results --host-name
+    """,
+)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with two runs, of which the later has failed rows."""
+    found = tmp_path_factory.mktemp("runs")
+    assert gpubench(found, "run", OK, *FAKE, "-q").returncode == 0
+    assert gpubench(found, "run", FAULTS, "-p", "how=none,wrong,markup", *FAKE, "-q").returncode == 4
+    return found
+
+
+def test_bare_command_prints_five_lines(tmp_path: Path):
+    done = gpubench(tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert len(lines) == 5
+    assert lines[1].split()[:2] == ["gpubench", "run"]
+
+
+def test_version(tmp_path: Path):
+    for flag in ("-V", "--version"):
+        done = gpubench(tmp_path, flag)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert re.fullmatch(r"gpubench \d+\.\d+\.\d+\S*\n", done.stdout)
+
+
+@pytest.mark.parametrize("words", HELPS, ids=lambda words: " ".join(words) or "gpubench")
+def test_every_command_and_every_flag_has_help_within_80_columns(tmp_path: Path, words: tuple[str, ...]):
+    done = gpubench(tmp_path, *words, "--help")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.isascii()
+    lines = done.stdout.splitlines()
+    assert lines[0].startswith(" ".join(["Usage: gpubench", *words]))
+    assert len(lines[2].split()) > 2
+    assert max(map(len, lines)) <= 80
+    assert gpubench(tmp_path, *words, "-h").stdout == done.stdout
+    for number, line in enumerate(lines):
+        if re.match(r"  -", line):
+            after = lines[number + 1] if number + 1 < len(lines) else ""
+            assert re.search(r"\S {2,}\S", line.strip()) or re.match(r" {8,}\S", after), f"no help for {line}"
+
+
+def test_the_flags_of_run_are_spelled_as_documented(tmp_path: Path):
+    text = gpubench(tmp_path, "run", "--help").stdout
+    assert set(re.findall(r"(?<![\w-])--?[a-zA-Z][a-z-]*", text)) >= set(RUN_FLAGS)
+
+
+def test_every_command_is_in_the_help_under_its_group(tmp_path: Path):
+    text = gpubench(tmp_path, "--help").stdout
+    places = [text.index(f"\n{group}:\n") for group in ("Start", "Understand", "More")]
+    assert places == sorted(places)
+    assert set(re.findall(r"^  ([a-z]+) ", text, re.MULTILINE)) >= set(COMMANDS)
+    assert "..." not in text.split("\nStart:\n")[1], "a line of help is cut short"
+
+
+def test_show_is_the_latest_run_unless_one_is_named(folder: Path):
+    done = gpubench(folder, "show")
+    assert done.returncode == 0
+    assert done.stdout.startswith("faults/fault · Fake device")
+    assert re.fullmatch(r"latest run: results/\d{8}-\d{6}-fake-device-faults-[0-9a-f]{4}\.json\n", done.stderr)
+    done = gpubench(folder, "show", "latest~1", "-q")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("ok/double · Fake device")
+    assert gpubench(folder, "show", "latest~2").returncode == 2
+
+
+@pytest.mark.parametrize(
+    "words", [("show", "--json"), ("show", "--format", "json"), ("roofline", "latest~1", "--json")]
+)
+def test_json_is_one_strict_document(folder: Path, words: tuple[str, ...]):
+    done = gpubench(folder, *words)
+    assert done.returncode == 0
+    assert isinstance(strict(done.stdout), dict)
+
+
+def test_list_info_and_schema_give_one_strict_document_each(tmp_path: Path):
+    (tmp_path / "gpubench.yaml").write_text("results: here\n")
+    found = strict(gpubench(tmp_path, "list", "matmul*", "--json").stdout)
+    assert "matmul-sweep" in str(found)
+    assert "bandwidth/copy" not in str(found)
+    assert strict(gpubench(tmp_path, "info", *FAKE, "--json").stdout)["device"]["name"] == "Fake device"
+    paths = strict(gpubench(tmp_path, "info", "--paths", "--json", env={"GPUBENCH_RESULTS": ""}).stdout)
+    assert paths["paths"]["results"] == str(tmp_path / "here")
+    schema = strict(gpubench(tmp_path, "schema").stdout)
+    assert schema["properties"]["schema"]
+
+
+def test_a_run_file_in_a_folder_named_like_markup(folder: Path):
+    (folder / "[/bold]").mkdir(parents=True, exist_ok=True)
+    name = "[/bold]/a [red]run.json"
+    shutil.copy(next((folder / "results").glob("*-ok-*.json")), folder / name)
+    done = gpubench(folder, "show", name, "--export", "[/bold]/[b].md")
+    assert (done.returncode, done.stderr) == (0, "exported [/bold]/[b].md\n")
+    assert done.stdout.startswith("ok/double")
+    (folder / name).write_text("{")
+    done = gpubench(folder, "show", name)
+    assert done.stderr.startswith(f"gpubench: {name}: ends in the middle")
+
+
+def test_a_roofline_is_exported_as_one(folder: Path):
+    done = gpubench(folder, "roofline", "latest~1", "--export", "roof.json", "--export", "roof.md", "--no-plot")
+    assert done.returncode == 0
+    assert done.stderr == "exported roof.json\nexported roof.md\n"
+    assert strict((folder / "roof.json").read_text()) == strict(
+        gpubench(folder, "roofline", "latest~1", "--json").stdout
+    )
+    assert gpubench(folder, "roofline", "latest~1", "--export", "roof.csv").returncode == 2
+
+
+def test_a_failed_export_of_show_leaves_the_old_file(folder: Path):
+    (folder / "kept.txt").write_text("old")
+    done = gpubench(folder, "show", "--export", "kept.txt")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert (folder / "kept.txt").read_text() == "old"
+
+
+@pytest.mark.parametrize(
+    ("words", "env", "coloured"),
+    [
+        ((), {}, False),
+        ((), {"FORCE_COLOR": "1"}, True),
+        ((), {"FORCE_COLOR": "1", "NO_COLOR": "1"}, False),
+        ((), {"FORCE_COLOR": "1", "NO_COLOR": ""}, True),
+        ((), {"FORCE_COLOR": "1", "TERM": "dumb"}, False),
+        (("--no-color",), {"FORCE_COLOR": "1"}, False),
+    ],
+    ids=str,
+)
+def test_colour_is_for_terminals_or_where_it_is_forced(
+    folder: Path, words: tuple[str, ...], env: dict[str, str], coloured: bool
+):
+    done = gpubench(folder, "show", *words, env={"TERM": "xterm-256color", **env})
+    assert done.returncode == 0
+    assert ("\x1b[" in done.stdout) == coloured
+
+
+def test_forced_colour_makes_no_terminal_of_a_log(tmp_path: Path):
+    done = gpubench(tmp_path, "run", OK, "-p", "n=1,2", *FAKE, env={"FORCE_COLOR": "1", "TERM": "xterm"})
+    assert done.stderr.splitlines()[0].startswith("[1/2] ok/double[")
+    assert "\x1b" not in done.stderr
+    assert "\x1b[" in done.stdout
+
+
+def test_nothing_is_wider_than_80_columns(folder: Path):
+    for words in (("list",), ("show", "--all"), ("info", *FAKE), ("roofline", "latest~1")):
+        done = gpubench(folder, *words)
+        assert done.returncode == 0, done.stderr
+        assert max(map(len, done.stdout.splitlines())) <= 80, words
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+def test_any_encoding_will_do(folder: Path, encoding: str):
+    done = gpubench(folder, "run", OK, *FAKE, "--results", "other", env={"PYTHONIOENCODING": encoding})
+    assert done.returncode == 0, done.stderr
+    if encoding == "ascii":
+        assert done.stdout.startswith("ok/double - Fake device - fp32 - cold, burst\ncase")
+        assert "n=1   1.00 us +- <0.1 %" in done.stdout
+        assert (done.stdout + done.stderr).isascii()
+    document = gpubench(folder, "show", "--json", env={"PYTHONIOENCODING": encoding}).stdout
+    assert statuses(strict(document)) == ["ok", "incorrect", "error"]
+
+
+def test_the_c_locale_will_do(folder: Path):
+    env = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    for words in (("show",), ("show", "n\u00f6where.json")):
+        done = gpubench(folder, *words, env=env)
+        assert done.returncode == (2 if "n\u00f6where.json" in words else 0), done.stderr
+        assert done.stdout.isascii()
+        assert "internal error" not in done.stderr
+
+
+def test_reading_writes_nothing(folder: Path):
+    before = saved(folder)
+    for words in (("show",), ("roofline", "latest~1")):
+        assert gpubench(folder, *words).returncode == 0
+    assert saved(folder) == before
+
+
+def test_reading_needs_no_home(tmp_path: Path):
+    env = {"HOME": "/nonexistent", "GPUBENCH_RESULTS": ""}
+    assert gpubench(tmp_path, "list", env=env).returncode == 0
+    done = gpubench(tmp_path, "show", env=env)
+    assert (done.returncode, done.stdout) == (5, "")
