@@ -14,15 +14,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gpubench.errors import UsageError
 from gpubench.result import Conditions, Param
+from gpubench.workload import DeclaredKernel, Define, Workload
 
-if TYPE_CHECKING:
-    from gpubench.workload import Workload
-
-Function = Callable[..., "Workload"]
+Function = Callable[..., Workload]
 
 
 class Axis:
@@ -142,6 +140,30 @@ class Suite:
         self.file = Path(file)
         self.name = self.file.stem.replace("_", "-")
         self.benchmarks: dict[str, Benchmark] = {}
+        self.kernels: list[DeclaredKernel] = []
+
+    def kernel(
+        self,
+        name: str,
+        *,
+        defines: Mapping[str, Define | Sequence[Define]] | None = None,
+        arch: str | None = None,
+        source: str | None = None,
+        options: Sequence[str] = (),
+    ) -> DeclaredKernel:
+        """Declare a kernel, at the top of the file: entry `name` of `source`, a file beside the suite's.
+
+        `source` is by default named after the suite: bandwidth.cu for bandwidth.py. `defines` gives each -D name the
+        value or values it may take, such as {"REAL": ["float", "double"], "UNROLL": [1, 2, 4]}; a launch chooses one.
+        What is declared can be compiled on any machine, and is, by `make kernels`.
+        """
+        values = {
+            define: (given,) if isinstance(given, int | str) else tuple(given)
+            for define, given in (defines or {}).items()
+        }
+        made = DeclaredKernel(name, source or f"{self.file.stem}.cu", values, arch, tuple(options))
+        self.kernels.append(made)
+        return made
 
     def benchmark(self, **axes: Axis) -> Callable[[Function], Function]:
         """Declare a benchmark: a function of `device` and one argument per axis that returns a Workload."""
@@ -191,8 +213,8 @@ def definition_of(function: Callable[..., Any]) -> str:
 
     The hash covers the function and whatever of the same file it uses, directly or not: functions, classes, constants.
     Comments, docstrings, decorators and layout do not count, nor do the default values of axes, which select rows, nor
-    what a closure holds. It is taken from the syntax tree, so that it is the same in every process and Python version.
-    UsageError where the file has changed since it was loaded.
+    the values a kernel's defines may take, nor what a closure holds. It is taken from the syntax tree, so that it is
+    the same in every process and Python version. UsageError where the file has changed since it was loaded.
     """
     function = inspect.unwrap(function)
     lines, _ = inspect.findsource(function)
@@ -238,8 +260,7 @@ def _names_bound(statement: ast.stmt) -> set[str]:
 
 
 def _names_read(tree: ast.AST) -> set[str]:
-    read = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
-    return read - {"__file__", "__name__"}
+    return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
 
 
 def _canonical(node: object) -> str:
@@ -254,8 +275,11 @@ def _canonical(node: object) -> str:
 
 
 def _strip(tree: ast.AST) -> ast.AST:
-    """Take decorators and docstrings out of every function and class of the tree."""
+    """Take decorators and docstrings out of every function and class of the tree, and the values that defines may take
+    out of every declaration of a kernel: another variant to choose from leaves the others what they were."""
     for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "kernel":
+            node.keywords = [keyword for keyword in node.keywords if keyword.arg != "defines"]
         if isinstance(node, _Definition):
             node.decorator_list = []
             first = node.body[0]

@@ -5,13 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Protocol
 
 from gpubench.errors import CaseError
-from gpubench.result import Conditions, KernelSeen, Timer
-from gpubench.workload import Workload
+from gpubench.result import Conditions, Flag, KernelSeen, Timer
+from gpubench.workload import Kernel, Workload
 
 Call = Callable[[], object]
+
+
+@dataclass(frozen=True)
+class Launch:
+    """A Kernel compiled, loaded and bound to its arguments: `call` enqueues it. `flags` are for the row."""
+
+    call: Call
+    flags: tuple[Flag, ...] = ()
 
 
 @dataclass
@@ -90,6 +99,9 @@ class Device(Protocol):
 
     def replicas(self, workload: Workload, conditions: Conditions) -> int:
         """How many copies of the workload, each with its own buffers, a sampler must rotate among (1 on a GPU)."""
+
+    def launcher(self, kernel: Kernel, suite_file: Path) -> Launch:
+        """Compile and load a kernel of a suite. KernelError where it does not compile, Skip where it cannot run."""
 
     def timers(self, asked: str) -> Sequence[str]:
         """Timers to try, best first: all for "auto", else the one asked for (UsageError where it is not known here)."""

@@ -73,6 +73,15 @@ def split(activities: Sequence[Activity], calls: int, before: int, each: int) ->
     return [list(activities[start + before : start + size]) for start in range(0, wanted, size)]
 
 
+def half(activities: Sequence[Activity]) -> list[Activity]:
+    """The activities of one call, from those of two. TimerFailed where the calls differ, as where some were lost."""
+    middle = len(activities) // 2
+    one, other = activities[:middle], activities[middle:]
+    if not one or [*map(_identity, one)] != [*map(_identity, other)]:
+        raise TimerFailed(f"cupti gave {len(activities)} activity records for two calls, which do not pair")
+    return list(one)
+
+
 def span(activities: Sequence[Activity]) -> int:
     """First start to last end, in ns."""
     return max(a.end_ns for a in activities) - min(a.start_ns for a in activities)

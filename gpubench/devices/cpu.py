@@ -6,16 +6,18 @@ import math
 import time
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import Any
 
 import torch
 
-from gpubench.devices import Batch, Call, cpuinfo
+from gpubench.devices import Batch, Call, Launch, cpuinfo
+from gpubench.devices.analogue import Analogues
 from gpubench.devices.modes import cpu_precision
 from gpubench.devices.tensors import TorchTensors, tensor_error
 from gpubench.errors import CaseError, UsageError
 from gpubench.result import Conditions, Timer
-from gpubench.workload import Workload
+from gpubench.workload import Kernel, Workload
 
 COLD_CACHES = 2
 """Copies of a workload are rotated until they cover this many last-level caches, so that none finds its data cached."""
@@ -42,6 +44,7 @@ class CpuDevice(TorchTensors):
             "torch_isa": torch.backends.cpu.get_cpu_capability(),
         }
         self._clock = host_clock()
+        self._analogues = Analogues()
 
     def facts(self) -> dict[str, Any]:
         """See Device."""
@@ -72,6 +75,10 @@ class CpuDevice(TorchTensors):
         room = MOST_COPIES if free is None else free // MEMORY_SHARE // workload.bytes
         return max(1, min(copies, MOST_COPIES, room))
 
+    def launcher(self, kernel: Kernel, suite_file: Path) -> Launch:
+        """See Device: the kernel's counterpart in C++, whose row is flagged `analogue`."""
+        return self._analogues.launcher(kernel, suite_file)
+
     def timers(self, asked: str) -> Sequence[str]:
         """The host's clock is the only one."""
         if asked not in ("auto", "host"):
@@ -82,7 +89,7 @@ class CpuDevice(TorchTensors):
         """See Device."""
         for workload in workloads[1:]:
             self.poison(workload.output)  # touches its pages, which the first timed call would otherwise have to map
-        return HostSampler([workload.run for workload in workloads], self._clock)
+        return HostSampler([workload.call for workload in workloads], self._clock)
 
     def call_ns(self, call: Call, n: int) -> list[int]:
         """None: on a CPU the call is the work."""

@@ -6,18 +6,20 @@ import time
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, suppress
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import torch
 
-from gpubench.devices import Call
+from gpubench.devices import Call, Launch
+from gpubench.devices.kernels import Kernels
 from gpubench.devices.modes import cuda_precision
 from gpubench.devices.nvml import Nvml
 from gpubench.devices.tensors import TorchTensors, first_line, tensor_error
 from gpubench.devices.timers import CuptiSampler, EventSampler, Probe, probe
 from gpubench.errors import CaseError, DeviceLost, DeviceUnavailable, TimerFailed, UsageError
 from gpubench.result import Conditions
-from gpubench.workload import Workload
+from gpubench.workload import Kernel, Workload
 
 FLUSH_CACHES = 2
 """A flush writes this many times the L2 the device reports, then reads another buffer of one L2: what is resident is
@@ -110,6 +112,14 @@ class CudaDevice(TorchTensors):
         """One: the cache is flushed between calls instead."""
         return 1
 
+    @cached_property
+    def _kernels(self) -> Kernels:
+        return Kernels(self.torch_device)
+
+    def launcher(self, kernel: Kernel, suite_file: Path) -> Launch:
+        """See Device."""
+        return self._kernels.launcher(kernel, suite_file)
+
     def timers(self, asked: str) -> Sequence[str]:
         """CUPTI, else events."""
         known = ("cupti", "event")
@@ -125,10 +135,10 @@ class CudaDevice(TorchTensors):
         flush = self.flush if conditions.cache == "cold" else None
         known = self._probe
         if timer == "event":
-            return EventSampler(workload.run, flush, known.event)
+            return EventSampler(workload.call, flush, known.event)
         if known.cupti_failure is not None:
             raise TimerFailed(known.cupti_failure)
-        return CuptiSampler(workload.run, flush, known.cupti, known.flush_activities)
+        return CuptiSampler(workload.call, flush, known.cupti, known.flush_activities)
 
     @cached_property
     def _probe(self) -> Probe:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from importlib.util import find_spec
 
 from gpubench.devices import Device
 from gpubench.errors import DeviceUnavailable, UsageError
@@ -12,7 +13,7 @@ WORDS = "auto, cpu, cuda, cuda:N or a GPU's UUID"
 
 
 def find(word: str) -> tuple[Device, str | None]:
-    """The device a word means, and a notice for the user where `auto` had to settle for the CPU.
+    """The device a word means, and a notice for the user where `auto` had to settle for the CPU or CuPy's cache fails.
 
     UsageError for a word that means nothing; DeviceUnavailable where the device is not here.
     """
@@ -27,14 +28,22 @@ def find(word: str) -> tuple[Device, str | None]:
     except (ImportError, OSError) as error:  # OSError: a library of its own that does not load
         raise DeviceUnavailable(f"torch cannot be imported: {error}", "pip install 'torch>=2.9'") from error
     from gpubench.devices.cpu import CpuDevice
+    from gpubench.devices.tensors import first_line
 
     if word == "cpu":
         return CpuDevice(), None
     missing = _no_cuda()
     if missing is None:
         from gpubench.devices.cuda import CudaDevice
+        from gpubench.devices.kernels import prepare_cache
 
-        return CudaDevice.named("cuda:0" if word in ("auto", "cuda") else word), None
+        try:
+            device = CudaDevice.named("cuda:0" if word in ("auto", "cuda") else word)
+        except RuntimeError as error:  # in use by somebody who left no memory, or who has it alone
+            raise DeviceUnavailable(
+                f"--device {word}: {first_line(error)}", "another device, or --device cpu"
+            ) from error
+        return device, prepare_cache() if find_spec("cupy") else None
     if word == "auto":
         return CpuDevice(), f"no CUDA device ({missing}); measuring the CPU"
     raise DeviceUnavailable(f"--device {word}: no CUDA device ({missing})", "--device cpu, or gpubench info")

@@ -19,7 +19,7 @@ from typing import TypeVar
 import torch
 
 from gpubench.devices import Batch, Call
-from gpubench.devices.activities import ROUNDING_NS, Activity, busy, from_trace, seen, span, split, tick
+from gpubench.devices.activities import ROUNDING_NS, Activity, busy, from_trace, half, seen, span, split, tick
 from gpubench.devices.tensors import first_line
 from gpubench.errors import TimerFailed
 from gpubench.result import Timer
@@ -100,20 +100,17 @@ def probe(flush: Call) -> Probe:
         durations = sorted(a.end_ns - a.start_ns for a in _repeated(counted))
         cupti = Timer("cupti", tick(durations, ROUNDING_NS), float(durations[PROBES // 2]))
         return Probe(cupti, event, len(activities_of(flush)))
-    except (TimerFailed, RuntimeError) as error:
-        return Probe(Timer("cupti", 1.0), event, 0, f"cupti does not work here: {first_line(error)}")
+    except TimerFailed as error:
+        failure = error.message
+    except RuntimeError as error:
+        failure = first_line(error)
+    return Probe(Timer("cupti", 1.0), event, 0, f"cupti does not work here: {failure}")
 
 
 def activities_of(call: Call) -> list[Activity]:
     """What one call does on the device, from sessions that hold two. TimerFailed where none adds up."""
 
-    def session() -> list[Activity]:
-        found = profile(lambda: (call(), call()))
-        if len(found) % 2 or not found:
-            raise TimerFailed(f"cupti gave {len(found)} activity records for two calls")
-        return found[: len(found) // 2]
-
-    return _repeated(session)
+    return _repeated(lambda: half(profile(lambda: (call(), call()))))
 
 
 def _repeated(session: Callable[[], list[T]]) -> list[T]:

@@ -1,0 +1,108 @@
+"""Which rows are roofs, which roofs are missing, and under which key they are kept."""
+
+from __future__ import annotations
+
+import pytest
+from builders import make_bandwidth, make_ceilings, make_record
+
+from gpubench import ceilings
+from gpubench.discovery import Library
+from gpubench.plan import cases, select
+from gpubench.result import Ceiling, Conditions, Record
+
+WHEN = "2026-07-12T10:15:00Z"
+
+
+def bandwidth(rate: float, **fields: object) -> Record:
+    record = make_bandwidth("copy", rate, **fields)
+    assert record.work is not None
+    record.work.roof = "DRAM copy"
+    return record
+
+
+def peak(n: int, rate: float, dtype: str = "bfloat16", **fields: object) -> Record:
+    flops = 2 * n**3
+    record = make_record(
+        "peak", params={"n": n, "dtype": dtype}, time_ns=round(flops / rate * 1e9), flops=flops, **fields
+    )
+    assert record.work is not None
+    record.work.roof = f"{dtype} matmul"
+    return record
+
+
+def test_the_best_row_of_each_roof() -> None:
+    rows = [peak(4096, 600e12), peak(8192, 700e12), bandwidth(4e12), peak(4096, 50e12, "float32")]
+    found = {ceiling.name: ceiling for ceiling in ceilings.from_records(rows, WHEN)}
+    assert list(found) == ["bfloat16 matmul", "DRAM copy", "float32 matmul"]
+    best = found["bfloat16 matmul"]
+    assert (best.kind, best.unit, best.dtype, best.level) == ("compute", "FLOP/s", "bfloat16", None)
+    assert best.value == pytest.approx(700e12, rel=1e-4)
+    assert best.record == rows[1].id
+    assert (best.measured_at, best.source) == (WHEN, "measured")
+    copy = found["DRAM copy"]
+    assert (copy.kind, copy.unit, copy.dtype, copy.level) == ("bandwidth", "B/s", None, "DRAM")
+    assert copy.value == pytest.approx(4e12, rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"conditions": Conditions(cache="hot")},
+        {"conditions": Conditions(load="sustained")},
+        {"conditions": Conditions(data="zeros")},
+        {"flags": ["cache-resident"]},
+        {"flags": ["noisy", "implausible"]},
+        {"flags": ["below-resolution"]},
+        {"status": "oom"},
+        {"status": "incorrect"},
+    ],
+)
+def test_no_roof(fields: dict[str, object]) -> None:
+    assert ceilings.from_records([bandwidth(9e12, **fields), peak(8192, 900e12, **fields)], WHEN) == []
+
+
+def test_uniform_data_and_noise_do_not_spoil_a_roof() -> None:
+    rows = [bandwidth(4e12, conditions=Conditions(data="uniform"), flags=["noisy", "throttled"])]
+    assert len(ceilings.from_records(rows, WHEN)) == 1
+
+
+def test_a_row_without_a_roof_is_none() -> None:
+    assert ceilings.from_records([make_bandwidth("copy", 4e12)], WHEN) == []
+
+
+def test_a_roof_is_a_rate_whatever_the_headline_of_its_row() -> None:
+    row = bandwidth(4e12, primary="time")
+    assert ceilings.from_records([row], WHEN)[0].value == pytest.approx(4e12, rel=1e-4)
+
+
+def test_of_two_of_a_name_the_higher() -> None:
+    low, high = make_ceilings(peak=1e12), make_ceilings(peak=2e12)
+    assert ceilings.merged(low, high[2:]) == [*low[:2], high[2]]
+    assert ceilings.merged(high, low[2:]) == high
+    assert ceilings.merged([], []) == []
+
+
+def test_the_key_holds_device_power_driver_and_torch() -> None:
+    device = {"uuid": "GPU-1", "name": "NVIDIA H200", "power_limit_w": 700.0}
+    software = {"driver": "580.159", "torch": "2.11"}
+    assert ceilings.key(device, software) == "GPU-1, 700 W, 580.159, torch 2.11"
+    assert ceilings.key(device | {"power_limit_w": 550.0}, software) != ceilings.key(device, software)
+    assert ceilings.key({"name": "CPU", "threads": 2}, {"torch": "2.13"}) == "CPU, 2 threads, torch 2.13"
+
+
+def test_missing_roofs_only() -> None:
+    library = Library()
+    planned = list(cases(select(["matmul-sweep"], library), "cuda"))
+
+    def missing(have: list[Ceiling]) -> set[tuple[str, str, object]]:
+        found = ceilings.missing(library, "cuda", planned, have)
+        return {(case.suite, case.benchmark, case.params.get("dtype")) for case in found}
+
+    matmul = ("peak", "matmul", "bfloat16")
+    everything = missing([])
+    assert {suite for suite, _, _ in everything} == {"bandwidth", "peak"}
+    assert [row for row in everything if row[:2] == matmul[:2]] == [matmul], "in the dtypes of the plan and no other"
+    have = make_ceilings()
+    assert missing(have) == set()
+    assert missing(have[:2]) == {matmul}
+    assert missing(have[2:]) == everything - {matmul}

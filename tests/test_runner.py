@@ -1,0 +1,701 @@
+"""The straight line on a fake device: its order, its statuses, what a row keeps and what it must not keep."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpubench import runfile
+from gpubench.devices import Batch
+from gpubench.errors import DeviceLost, Skip, TimerFailed, Unsupported, UsageError
+from gpubench.executor import Bench, InProcess
+from gpubench.result import FAILED, Conditions, Record, Samples, Timer
+from gpubench.runner import CALLS_TIMED, Effort, Progress, Started, measure, run
+from gpubench.sampling import Stopping
+from gpubench.suite import Axis, Benchmark, Case
+from gpubench.testing import FakeDevice, FakeSampler
+from gpubench.workload import Workload
+
+QUICK = Effort(Stopping(case_time=0.05))
+NS = 10_000
+
+
+class Logged(FakeDevice):
+    """A fake device that keeps what is asked of it, in order, and whose parts can be replaced."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.log: list[str] = []
+        self.telemetries: list[Any] = []
+        self.samplers: dict[str, Callable[[Sequence[Workload]], FakeSampler]] = {}
+        self.calls_ns: list[int] | Exception = []
+        self.copies = 1
+
+    def configure(self, data: str, seed: int) -> None:
+        self.log.append(f"configure {data} {seed}")
+        super().configure(data, seed)
+
+    def poison(self, output: list[float]) -> None:
+        self.log.append("poison")
+        super().poison(output)
+
+    def compare(self, output: list[float], reference: list[float]) -> Any:
+        self.log.append("compare")
+        return super().compare(output, reference)
+
+    def synchronize(self) -> None:
+        self.log.append("synchronize")
+
+    def precision(self, mode: str) -> AbstractContextManager[None]:
+        inner = super().precision(mode)
+
+        @contextmanager
+        def held() -> Iterator[None]:
+            self.log.append(f"precision {mode}")
+            with inner:
+                try:
+                    yield
+                finally:
+                    self.log.append("precision restored")
+
+        return held()
+
+    def replicas(self, workload: Workload, conditions: Conditions) -> int:
+        return self.copies
+
+    def timers(self, asked: str) -> Sequence[str]:
+        return tuple(self.samplers) if self.samplers and asked == "auto" else super().timers(asked)
+
+    def sampler(self, workloads: Sequence[Workload], conditions: Conditions, timer: str) -> FakeSampler:
+        self.log.append(f"sampler {timer} of {len(workloads)}")
+        made = self.samplers.get(timer, lambda workloads: FakeSampler(self, workloads))
+        return made(workloads)
+
+    def call_ns(self, call: Any, n: int) -> list[int]:
+        self.log.append(f"call_ns {n}")
+        if isinstance(self.calls_ns, Exception):
+            raise self.calls_ns
+        return self.calls_ns
+
+    def telemetry(self) -> dict[str, Any]:
+        self.log.append("telemetry")
+        found = self.telemetries.pop(0) if self.telemetries else super().telemetry()
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    def release(self) -> None:
+        self.log.append("release")
+        super().release()
+
+
+def double(device: FakeDevice, n: int) -> Workload:
+    """Write twice the input: n ns · NS a call."""
+    x, out = device.random(n, "float32"), device.unwritten(n, "float32")
+    log = getattr(device, "log", [])
+    log.append("prepare")
+
+    def call() -> None:
+        log.append("run")
+        device.spend(NS * n)
+        out[:] = [2 * value for value in x]
+
+    def reference() -> list[float]:
+        log.append("reference")
+        return [2 * value for value in x]
+
+    return Workload(call, out, reference, "twice", flops=n, bytes=8 * n, labels={"parity": "even"}, dtype="float32")
+
+
+def benchmark(function: Callable[..., Workload], name: str = "bench") -> Benchmark:
+    return Benchmark("suite", name, function, {"n": Axis([1])})
+
+
+def case(n: int = 4, name: str = "bench", **conditions: Any) -> Case:
+    return Case("suite", name, {"n": n}, Conditions(**conditions))
+
+
+def row(
+    function: Callable[..., Workload] = double,
+    device: FakeDevice | None = None,
+    effort: Effort = QUICK,
+    n: int = 4,
+    **conditions: Any,
+) -> Record:
+    device = device or Logged()
+    *progress, record = measure(benchmark(function), case(n, **conditions), device, effort)
+    assert all(isinstance(step, Progress) for step in progress)
+    assert isinstance(record, Record)
+    assert device.releases == 1
+    assert runfile.record_from_json(runfile.record_to_json(record), "row") == record, "every row can be saved"
+    return record
+
+
+def changed(workload: Workload, **fields: Any) -> Workload:
+    for name, value in fields.items():
+        setattr(workload, name, value)
+    return workload
+
+
+# The line
+
+
+def test_the_straight_line() -> None:
+    device = Logged()
+    record = row(device=device, effort=Effort(Stopping(samples=2), seed=5), data="uniform")
+    assert device.log == [
+        "configure uniform 5",
+        "prepare",
+        "synchronize",
+        "precision ieee",
+        "poison",
+        "run",
+        "synchronize",
+        "reference",
+        "compare",
+        "telemetry",
+        "sampler fake of 1",
+        *["run"] * 3,  # one to warm up
+        f"call_ns {CALLS_TIMED}",
+        "telemetry",
+        "precision restored",
+        "release",
+    ]
+    assert record.status == "ok"
+    assert record.reason is None
+
+
+def test_what_an_ok_row_holds() -> None:
+    device = Logged()
+    device.calls_ns = [700, 800]
+    device.telemetries = [{"sm_mhz": 1}, {"sm_mhz": 2}]
+    record = row(device=device)
+    assert record.id == "suite/bench[n=4]"
+    assert (record.suite, record.benchmark, record.params) == ("suite", "bench", {"n": 4})
+    assert record.conditions == Conditions()
+    assert record.definition == benchmark(double).definition
+    assert record.work is not None
+    assert asdict(record.work) == {"flops": 4, "bytes": 32, "dtype": "float32", "level": None, "roof": None}
+    assert record.labels == {"parity": "even"}
+    assert record.check is not None
+    assert (record.check.error, record.check.elements, record.check.reference) == (0.0, 4, "twice")
+    assert record.summary is not None
+    assert (record.summary.median_ns, record.summary.low_ns, record.summary.high_ns) == (4 * NS, 4 * NS, 4 * NS)
+    assert record.stopped_by == "precision"
+    assert record.timer == Timer("fake", 1.0)
+    assert record.call_ns == [700, 800]
+    assert record.telemetry == {"before": {"sm_mhz": 1}, "after": {"sm_mhz": 2}}
+    assert [kernel.name for kernel in record.kernels] == ["fake_kernel"]
+    assert min(record.setup_ns or 0, record.compile_ns or 0, record.check_ns or 0) > 0
+    assert record.flags == []
+    assert {
+        metric.name: (metric.value, metric.unit, metric.direction, metric.primary) for metric in record.metrics
+    } == {
+        "time": (4 * NS, "ns", "lower", False),
+        "flops": (4 / (4 * NS) * 1e9, "FLOP/s", "higher", True),
+        "bandwidth": (32 / (4 * NS) * 1e9, "B/s", "higher", False),
+    }
+
+
+@pytest.mark.parametrize(
+    ("fields", "primary"),
+    [
+        ({}, "flops"),
+        ({"flops": 0}, "bandwidth"),
+        ({"flops": 0, "bytes": 0}, "time"),
+        ({"primary": "bytes"}, "bandwidth"),
+        ({"primary": "time"}, "time"),
+    ],
+)
+def test_one_metric_is_the_headline(fields: dict[str, Any], primary: str) -> None:
+    record = row(lambda device, n: changed(double(device, n), **fields))
+    assert [metric.name for metric in record.metrics if metric.primary] == [primary]
+
+
+def test_progress_carries_the_samples_so_far() -> None:
+    *progress, _ = measure(benchmark(double), case(), FakeDevice(), Effort(Stopping(samples=60)))
+    assert [(step.n, step.median_ns) for step in progress if isinstance(step, Progress)] == [
+        (20, 4 * NS),
+        (40, 4 * NS),
+        (60, 4 * NS),
+    ]
+    assert all(step.sm_mhz == 1000.0 and step.half_width_ns == 0.5 for step in progress if isinstance(step, Progress))
+
+
+def test_copies_have_inputs_of_their_own_and_are_prepared_after_the_check() -> None:
+    device = Logged()
+    device.copies = 3
+    row(device=device, effort=Effort(Stopping(samples=1), seed=10))
+    wanted = ["prepare", "compare", "configure", "sampler"]
+    assert [line for line in device.log if line.split()[0] in wanted] == [
+        "configure normal 10",
+        "prepare",
+        "compare",
+        "configure normal 11",
+        "prepare",
+        "configure normal 12",
+        "prepare",
+        "sampler fake of 3",
+    ]
+
+
+# Rows without a number
+
+
+def no_number(record: Record) -> None:
+    assert record.samples == Samples()
+    assert (record.summary, record.stopped_by) == (None, None)
+    assert record.metrics == record.call_ns == record.flags == []
+    assert record.reason
+
+
+def raising(error: BaseException) -> Callable[..., Workload]:
+    def function(device: FakeDevice, n: int) -> Workload:
+        raise error
+
+    return function
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "reason"),
+    [
+        (Skip("no such size here"), "skipped", "no such size here"),
+        (Unsupported("fp8 needs compute capability 8.9"), "unsupported", "fp8 needs compute capability 8.9"),
+        (ValueError("bad\x00 shape"), "error", "ValueError: bad\x00 shape"),
+        (RuntimeError(), "error", "RuntimeError: "),
+        (AssertionError("no"), "error", "AssertionError: no"),
+        (SystemExit(3), "error", "SystemExit: 3"),
+    ],
+)
+def test_what_a_benchmark_raises_is_the_status(error: BaseException, status: str, reason: str) -> None:
+    record = row(raising(error))
+    assert (record.status, record.reason) == (status, reason)
+    assert (record.status in FAILED) == (status == "error")
+    no_number(record)
+    assert (record.work, record.check, record.timer) == (None, None, None)
+
+
+def test_out_of_memory_says_what_was_asked_and_what_was_free() -> None:
+    record = row(device=Logged(memory=1000), n=200)
+    assert (record.status, record.reason) == ("oom", "out of memory: needs 800 bytes, free 200 bytes")
+    no_number(record)
+
+
+def test_memory_is_free_again_after_each_row() -> None:
+    """O23: a size that does not fit costs its own row, not the next one's."""
+    device = FakeDevice(memory=1000)
+    statuses = []
+    for n in (100, 200, 100):
+        *_, record = measure(benchmark(double), case(n), device, QUICK)
+        assert isinstance(record, Record)
+        statuses.append(record.status)
+    assert statuses == ["ok", "oom", "ok"]
+
+
+def wrong(device: FakeDevice, n: int) -> Workload:
+    return changed(double(device, n), run=lambda: None)
+
+
+def test_a_wrong_result_has_no_time() -> None:
+    device = Logged()
+    record = row(wrong, device)
+    assert record.status == "incorrect"
+    assert record.reason is not None
+    assert record.reason.startswith("wrong result: at [0] got nan, expected")
+    assert not any(line.startswith(("sampler", "call_ns")) for line in device.log)
+    assert device.log[-2:] == ["precision restored", "release"]
+    no_number(record)
+
+
+def test_what_is_written_only_once_is_wrong() -> None:
+    """The output is poisoned after the benchmark prepared it, so what was there before does not count."""
+
+    def prepared(device: FakeDevice, n: int) -> Workload:
+        workload = double(device, n)
+        workload.run()
+        return changed(workload, run=lambda: None)
+
+    assert row(prepared).status == "incorrect"
+
+
+def test_a_precision_the_device_lacks_is_unsupported() -> None:
+    record = row(lambda device, n: changed(double(device, n), precision="tf32"))
+    assert (record.status, record.reason) == ("unsupported", "the fake device has no tf32")
+    no_number(record)
+
+
+def test_a_failure_after_sampling_takes_the_numbers_with_it() -> None:
+    device = Logged()
+    device.calls_ns = RuntimeError("launch failed")
+    record = row(device=device)
+    assert (record.status, record.reason) == ("error", "RuntimeError: launch failed")
+    no_number(record)
+
+
+def test_a_failure_at_the_very_end_takes_the_numbers_with_it() -> None:
+    device = Logged()
+    device.calls_ns = [700]
+    device.telemetries = [{}, RuntimeError("unreadable")]
+    record = row(device=device)
+    assert (record.status, record.reason) == ("error", "RuntimeError: unreadable")
+    no_number(record)
+
+
+def test_a_failure_while_sampling_takes_the_samples_with_it() -> None:
+    calls = iter(range(1000))
+
+    def failing(device: FakeDevice, n: int) -> Workload:
+        workload = double(device, n)
+        inner = workload.run
+
+        def call() -> None:
+            if next(calls) > 30:
+                raise ValueError("boom")
+            inner()
+
+        return changed(workload, run=call)
+
+    record = row(failing, effort=Effort(Stopping(samples=100)))
+    assert (record.status, record.reason) == ("error", "ValueError: boom")
+    no_number(record)
+
+
+@pytest.mark.parametrize("error", [DeviceLost("gone"), ConnectionError("gone"), UsageError("no such timer")])
+def test_a_lost_device_and_a_wrong_request_are_not_rows(error: Exception) -> None:
+    device = Logged()
+    with pytest.raises((DeviceLost, UsageError)):
+        list(measure(benchmark(raising(error)), case(), device, QUICK))
+    assert device.releases == 1
+
+
+def test_an_interrupt_releases_and_goes_on_up() -> None:
+    device = Logged()
+    with pytest.raises(KeyboardInterrupt):
+        list(measure(benchmark(raising(KeyboardInterrupt())), case(), device, QUICK))
+    assert device.log[-1] == "release"
+
+
+def test_a_consumer_that_stops_listening_releases_the_device() -> None:
+    device = Logged()
+    events = measure(benchmark(double), case(), device, Effort(Stopping(samples=100)))
+    next(events)
+    assert device.releases == 0
+    events.close()  # type: ignore[attr-defined]
+    assert device.log[-2:] == ["precision restored", "release"]
+
+
+def test_tensors_of_a_failed_row_are_gone_when_the_device_is_released() -> None:
+    """O23: an exception that is kept keeps the frames, and with them the tensors, of the case that raised it."""
+    import gc
+    import weakref
+
+    class Tensor(list[float]):
+        pass
+
+    alive: list[bool] = []
+    born: list[weakref.ref[Tensor]] = []
+
+    class Device(Logged):
+        def unwritten(self, shape: Any, dtype: str) -> Tensor:
+            born.append(weakref.ref(tensor := Tensor(super().unwritten(shape, dtype))))
+            return tensor
+
+        def release(self) -> None:
+            alive.append(born[-1]() is not None)
+            super().release()
+
+    gc.disable()
+    try:
+        for function in (double, wrong, lambda device, n: changed(double(device, n), reference=lambda: [0, *[1 / 0]])):
+            row(function, Device())
+    finally:
+        gc.enable()
+    assert alive == [False] * 3
+
+
+# Timers
+
+
+class Broken(FakeSampler):
+    def batch(self, n: int) -> Batch:
+        raise TimerFailed("records are missing")
+
+
+def test_the_next_timer_is_used_and_the_row_says_so() -> None:
+    device = Logged()
+    device.samplers = {
+        "best": lambda workloads: Broken(device, workloads),
+        "good": lambda workloads: FakeSampler(device, workloads),
+    }
+    record = row(device=device)
+    assert record.status == "ok"
+    assert record.flags == ["fallback"]
+    assert record.timer is not None
+    assert record.timer.reason == "records are missing"
+    assert [line for line in device.log if line.startswith("sampler")] == ["sampler best of 1", "sampler good of 1"]
+
+
+def test_a_timer_that_cannot_even_start_is_passed_over() -> None:
+    device = Logged()
+
+    def absent(workloads: Sequence[Workload]) -> FakeSampler:
+        raise TimerFailed("does not work here")
+
+    device.samplers = {"best": absent, "good": lambda workloads: FakeSampler(device, workloads)}
+    record = row(device=device)
+    assert (record.status, record.flags) == ("ok", ["fallback"])
+
+
+class Late(FakeSampler):
+    """Fails after samples were taken."""
+
+    def batch(self, n: int) -> Batch:
+        if self.taken:
+            raise TimerFailed("the second batch is short")
+        return super().batch(n)
+
+
+def test_no_sample_of_a_timer_that_failed_is_kept() -> None:
+    device = Logged()
+    device.samplers = {
+        "best": lambda workloads: Late(device, workloads),
+        "good": lambda workloads: FakeSampler(device, workloads),
+    }
+    record = row(device=device, effort=Effort(Stopping(samples=40)))
+    assert len(record.samples.gpu_ns) == 40
+    assert set(record.samples.block) == {0, 1}
+
+
+def test_no_timer_left_is_an_error_that_names_them_all() -> None:
+    device = Logged()
+    device.samplers = {"best": lambda w: Broken(device, w), "good": lambda w: Late(device, w)}
+    record = row(device=device, effort=Effort(Stopping(samples=40)))
+    assert record.status == "error"
+    assert record.reason == "no timer's records add up: records are missing; the second batch is short"
+    no_number(record)
+
+
+def test_a_timer_the_device_does_not_have_is_a_wrong_request() -> None:
+    with pytest.raises(UsageError, match="no timer 'cupti' on the fake device"):
+        list(measure(benchmark(double), case(), FakeDevice(), Effort(timer="cupti")))
+
+
+# Flags
+
+
+def taking(ns: float) -> Callable[..., Workload]:
+    def function(device: FakeDevice, n: int) -> Workload:
+        workload = double(device, n)
+        out = workload.output
+        values = workload.reference()
+
+        def call() -> None:
+            device.spend(ns)
+            out[:] = values
+
+        return changed(workload, run=call, flops=10, bytes=0)
+
+    return function
+
+
+def test_a_noisy_row_is_flagged_and_kept() -> None:
+    device = Logged(noise=lambda i: 1.0 if i % 2 else 2.0)
+    record = row(device=device)
+    assert record.flags == ["noisy"]
+    assert record.status == "ok"
+    assert record.stopped_by in ("settled", "budget")
+
+
+@pytest.mark.parametrize(("ticks", "flagged"), [(29, True), (30, False), (31, False)])
+def test_below_thirty_ticks_is_below_resolution(ticks: int, flagged: bool) -> None:
+    record = row(taking(100 * ticks), Logged(tick_ns=100))
+    assert ("below-resolution" in record.flags) is flagged
+    assert "noisy" not in record.flags, "a tick is not noise"
+
+
+@pytest.mark.parametrize(("times", "flagged"), [(9.9, True), (10.1, False)])
+def test_below_ten_empty_readings_of_an_event_pair_is_below_its_resolution(times: float, flagged: bool) -> None:
+    """Method rule 5: the tick of an event pair is fine; what it cannot tell apart is the launch."""
+
+    class Events(FakeSampler):
+        def __init__(self, device: FakeDevice, workloads: Sequence[Workload]) -> None:
+            super().__init__(device, workloads)
+            self.timer = Timer("event", 1.0, empty_ns=5000.0)
+
+    device = Logged()
+    device.samplers = {"event": lambda workloads: Events(device, workloads)}
+    record = row(taking(5000 * times), device)
+    assert record.flags == (["below-resolution"] if flagged else [])
+
+
+def test_a_time_of_zero_gives_no_rate() -> None:
+    record = row(taking(0), effort=Effort(Stopping(samples=20)))
+    assert record.status == "ok"
+    assert record.flags == ["below-resolution"]
+    assert [(metric.name, metric.value, metric.primary) for metric in record.metrics] == [("time", 0.0, True)]
+
+
+def test_a_clock_that_goes_backwards_is_an_error() -> None:
+    record = row(device=Logged(noise=lambda i: -1.0))
+    assert record.status == "error"
+    assert record.reason == "no timer's records add up: fake read -40000 ns: it goes backwards"
+    no_number(record)
+
+
+def test_one_sample_has_a_time_and_no_interval() -> None:
+    """O13: what one sample cannot tell is unknown: neither zero, nor noise."""
+    record = row(effort=Effort(Stopping(samples=1)))
+    assert record.summary is not None
+    assert (record.summary.n, record.summary.low_ns, record.summary.high_ns) == (1, None, None)
+    assert record.summary.median_ns == 4 * NS
+    assert (record.flags, record.stopped_by) == ([], "samples")
+
+
+@pytest.mark.parametrize(
+    ("level", "nbytes", "flagged"),
+    [("DRAM", 3_999_999, True), ("DRAM", 4_000_000, False), (None, 1000, False)],
+)
+def test_a_stream_that_the_cache_can_serve_is_flagged(level: str | None, nbytes: int, flagged: bool) -> None:
+    device = Logged(cache_bytes=10**6)
+    record = row(lambda device, n: changed(double(device, n), level=level, bytes=nbytes), device)
+    assert record.flags == (["cache-resident"] if flagged else [])
+
+
+def test_a_cache_that_is_not_known_flags_nothing() -> None:
+    device = Logged(cache_bytes=None)  # type: ignore[arg-type]
+    assert row(lambda device, n: changed(double(device, n), level="DRAM", bytes=8), device).flags == []
+
+
+@pytest.mark.parametrize("throttled", [("before",), ("after",), ()])
+def test_a_throttled_row_is_flagged_and_kept(throttled: tuple[str, ...]) -> None:
+    device = Logged()
+    device.telemetries = [{"throttled": when in throttled} for when in ("before", "after")]
+    record = row(device=device)
+    assert record.flags == (["throttled"] if throttled else [])
+    assert record.summary is not None
+
+
+def test_gaps_mark_a_row_profiled() -> None:
+    class Gappy(FakeSampler):
+        def batch(self, n: int) -> Batch:
+            batch = super().batch(n)
+            batch.profiled = True
+            return batch
+
+    device = Logged()
+    device.samplers = {"fake": lambda workloads: Gappy(device, workloads)}
+    assert row(device=device).flags == ["profiled"]
+
+
+def test_a_single_odd_reading_does_not_move_the_median() -> None:
+    device = Logged(noise=lambda i: 1000.0 if i == 7 else 1.0)
+    record = row(device=device)
+    assert record.summary is not None
+    assert record.summary.median_ns == 4 * NS
+    assert max(record.samples.gpu_ns) == 4000 * NS, "and is kept"
+
+
+# Many cases
+
+
+def bench() -> Bench:
+    functions = {"good": double, "wrong": wrong, "skip": raising(Skip("not here")), "lost": raising(ConnectionError())}
+    return Bench(
+        {f"suite/{name}": benchmark(function, name) for name, function in functions.items()},
+        {"suite": Path(__file__)},
+    )
+
+
+def test_a_bad_case_is_one_row() -> None:
+    executor = InProcess(FakeDevice(memory=10_000), bench())
+    cases = [case(4, "good"), case(4, "wrong"), case(4000, "good"), case(4, "skip"), case(8, "good")]
+    events = list(run(cases, executor, QUICK))
+    records = [event for event in events if isinstance(event, Record)]
+    assert [record.status for record in records] == ["ok", "incorrect", "oom", "skipped", "ok"]
+    assert [(event.index, event.total, event.case) for event in events if isinstance(event, Started)] == [
+        (index, 5, planned) for index, planned in enumerate(cases, 1)
+    ]
+    assert [record.id for record in records] == [planned.id for planned in cases]
+
+
+def test_a_lost_device_ends_an_in_process_run() -> None:
+    events = run([case(4, "good"), case(4, "lost"), case(8, "good")], InProcess(FakeDevice(), bench()), QUICK)
+    seen = []
+
+    def listen() -> None:
+        seen.extend(event for event in [next(events)] if isinstance(event, Record))
+
+    with pytest.raises(DeviceLost):  # noqa: PT012
+        while True:
+            listen()
+    assert [(record.id, record.status, record.reason) for record in seen] == [
+        ("suite/good[n=4]", "ok", None),
+        ("suite/lost[n=4]", "error", "fake device lost: "),
+    ]
+
+
+def test_past_the_time_allowed_the_rest_is_skipped() -> None:
+    ticks = iter([0.0, 0.0, 4.9, 5.0, 6.0])
+    cases = [case(n, "good") for n in (1, 2, 3, 4)]
+    events = list(run(cases, InProcess(FakeDevice(), bench()), QUICK, max_time=5.0, clock=lambda: next(ticks)))
+    records = [event for event in events if isinstance(event, Record)]
+    assert [(record.status, record.reason) for record in records] == [
+        ("ok", None),
+        ("ok", None),
+        ("skipped", "time budget"),
+        ("skipped", "time budget"),
+    ]
+    assert all(record.definition for record in records)
+    assert len([event for event in events if isinstance(event, Started)]) == 2
+
+
+def test_the_order_of_cases_changes_nothing() -> None:
+    cases = [case(n, name) for n in (1, 2, 5, 9) for name in ("good", "wrong", "skip")] + [case(4000, "good")]
+
+    def rows(order: list[Case]) -> dict[str, dict[str, Any]]:
+        executor = InProcess(FakeDevice(memory=10_000), bench())
+        records = [event for event in run(order, executor, QUICK) if isinstance(event, Record)]
+        found = {}
+        for record in records:
+            record.setup_ns = record.compile_ns = record.check_ns = None
+            found[record.id] = asdict(record)
+        return found
+
+    shuffled = cases[:]
+    random.Random(1).shuffle(shuffled)
+    assert shuffled != cases
+    assert rows(shuffled) == rows(cases) == rows(cases[::-1])
+
+
+def test_same_seed_same_data_and_other_seed_other_data() -> None:
+    seen: list[tuple[float, ...]] = []
+
+    def keeping(device: FakeDevice, n: int) -> Workload:
+        workload = double(device, n)
+        seen.append(tuple(workload.reference()))
+        return workload
+
+    for seed in (1, 1, 2):
+        row(keeping, effort=Effort(Stopping(samples=1), seed=seed))
+    assert seen[0] == seen[1] != seen[2]
+    row(keeping, data="zeros")
+    assert seen[-1] == (0.0,) * 4
+
+
+def test_fake_comparisons_know_infinities() -> None:
+    device = FakeDevice()
+    same = device.compare([math.inf, 1.0], [math.inf, 1.0])
+    assert (same.error_norm, same.reference_norm) == (0.0, 1.0)
+    assert device.compare([math.nan], [math.nan]).worst == math.inf
+
+
+def test_an_unknown_timer_is_refused_before_anything_is_measured() -> None:
+    with pytest.raises(UsageError, match="no timer 'host'"):
+        InProcess(FakeDevice(), bench(), timer="host")

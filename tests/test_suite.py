@@ -1,0 +1,401 @@
+"""Axis, Benchmark, Case, and the definition: the hash that says whether two rows measured the same thing."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpubench.discovery import load_suite
+from gpubench.errors import UsageError
+from gpubench.result import Conditions
+from gpubench.suite import Axis, Benchmark, Case, Suite, definition_of, record_id
+from gpubench.workload import Workload
+
+# Axes
+
+
+def test_defaults_by_kind_of_device_and_effort() -> None:
+    axis = Axis([1, 2, 4], cpu=[1, 2], quick=[4], quick_cpu=[2])
+    assert axis.defaults("cuda", quick=False) == (1, 2, 4)
+    assert axis.defaults("cuda", quick=True) == (4,)
+    assert axis.defaults("cpu", quick=False) == (1, 2)
+    assert axis.defaults("cpu", quick=True) == (2,)
+    assert axis.defaults("fake", quick=False) == (1, 2, 4)
+
+
+def test_what_is_not_said_follows_what_is() -> None:
+    plain = Axis([1, 2])
+    assert {plain.defaults(kind, quick) for kind in ("cuda", "cpu") for quick in (True, False)} == {(1, 2)}
+    assert Axis([1, 2], quick=[2]).defaults("cpu", quick=True) == (2,)
+    assert Axis([1024], cpu=[8], quick=[512]).defaults("cpu", quick=True) == (8,), "a GPU's size is not for a CPU"
+
+
+def test_an_axis_of_integers_accepts_any_from_its_minimum() -> None:
+    axis = Axis([64, 128])
+    assert axis.accept("n", 1) == 1
+    assert axis.accept("n", 10**15) == 10**15
+    assert Axis([0], minimum=0).accept("n", 0) == 0
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (0, "axis n: 0 is below 1 (an integer from 1 up)"),
+        (-5, "axis n: -5 is below 1 (an integer from 1 up)"),
+        ("abc", "axis n: 'abc' is not a plain decimal integer (such as n=1024)"),
+        ("1e9", "axis n: '1e9' is not a plain decimal integer (such as n=1024)"),
+        (True, "axis n: 'True' is not a plain decimal integer (such as n=1024)"),
+        (2.0, "axis n: '2.0' is not a plain decimal integer (such as n=1024)"),
+    ],
+)
+def test_an_axis_of_integers_refuses(value: Any, said: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        Axis([64]).accept("n", value)
+    assert str(caught.value) == said
+
+
+def test_an_axis_of_names_accepts_its_choices() -> None:
+    axis = Axis(["bfloat16"], cpu=["float32"], choices=["bfloat16", "float32", "float64"])
+    assert axis.accept("dtype", "float64") == "float64"
+    assert Axis(["nn"], cpu=["nt"]).choices == ("nn", "nt")
+    for wrong in ("float8", 32, ""):
+        with pytest.raises(UsageError, match=r"axis dtype: no value '.*' \(one of bfloat16, float32, float64\)"):
+            axis.accept("dtype", wrong)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({}, "either values or same_as"),
+        ({"values": []}, "either values or same_as"),
+        ({"values": [1], "same_as": "n"}, "either values or same_as"),
+        ({"values": [1, "x"]}, "either integers or names"),
+        ({"values": [1], "cpu": ["x"]}, "either integers or names"),
+    ],
+)
+def test_axes_that_say_too_little_or_too_much(arguments: dict[str, Any], said: str) -> None:
+    with pytest.raises(TypeError, match=said):
+        Axis(**arguments)
+
+
+# Benchmarks
+
+
+def made(**axes: Axis) -> Benchmark:
+    return Benchmark("some-suite", "bench", lambda device: Workload(print, None, print, "none"), axes)
+
+
+def rows(benchmark: Benchmark, *arguments: Any, **more: Any) -> list[tuple[Any, ...]]:
+    return [tuple(params.values()) for params in benchmark.cases(*arguments, **more)]
+
+
+def test_rows_are_the_product_in_the_order_declared() -> None:
+    bench = made(a=Axis([1, 2]), b=Axis(["x", "y"]))
+    assert rows(bench, "cuda") == [(1, "x"), (1, "y"), (2, "x"), (2, "y")]
+    assert [list(params) for params in bench.cases("cuda")] == [["a", "b"]] * 4
+
+
+def test_an_axis_follows_another_unless_it_is_asked_for() -> None:
+    bench = made(m=Axis(same_as="n"), n=Axis([4, 8]), k=Axis(same_as="n"))
+    assert rows(bench, "cuda") == [(4, 4, 4), (8, 8, 8)]
+    assert rows(bench, "cuda", asked={"k": [1, 2]}) == [(4, 4, 1), (4, 4, 2), (8, 8, 1), (8, 8, 2)]
+    assert rows(bench, "cuda", asked={"n": [5]}) == [(5, 5, 5)]
+    assert list(next(bench.cases("cuda", asked={"k": [1]}))) == ["m", "n", "k"], "the order stays the declared one"
+
+
+def test_rows_by_kind_and_quick() -> None:
+    bench = made(n=Axis([1, 2, 3], cpu=[1], quick=[2, 3]), d=Axis(["a"], cpu=["b"]))
+    assert rows(bench, "cuda") == [(1, "a"), (2, "a"), (3, "a")]
+    assert rows(bench, "cuda", True) == [(2, "a"), (3, "a")]
+    assert rows(bench, "cpu") == rows(bench, "cpu", True) == [(1, "b")]
+
+
+def test_no_row_twice() -> None:
+    assert rows(made(n=Axis([2, 1, 2, 1])), "cuda") == [(2,), (1,)]
+    assert rows(made(n=Axis([1])), "cuda", asked={"n": [3, 3, 3]}) == [(3,)]
+
+
+def test_what_is_asked_of_an_axis_that_is_not_there() -> None:
+    bench = made(n=Axis([1]), dtype=Axis(["x"]))
+    with pytest.raises(UsageError) as caught:
+        rows(bench, "cuda", asked={"N": [1]})
+    assert str(caught.value) == "some-suite/bench has no axis 'N' (its axes: n, dtype)"
+    with pytest.raises(UsageError, match="axis n: 0 is below 1"):
+        rows(bench, "cuda", asked={"n": [4, 0]})
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from("abcd"), st.lists(st.integers(1, 4), min_size=1, max_size=4), min_size=1, max_size=4
+    )
+)
+def test_the_product_by_brute_force(values: dict[str, list[int]]) -> None:
+    bench = made(**{name: Axis(numbers) for name, numbers in values.items()})
+    found = rows(bench, "cuda")
+    assert set(found) == set(itertools.product(*values.values()))
+    assert len(found) == len(set(found))
+
+
+# Suites
+
+
+def test_a_suite_is_named_after_its_file() -> None:
+    assert Suite("/some/where/memory_hierarchy.py").name == "memory-hierarchy"
+
+
+def test_a_benchmark_is_declared() -> None:
+    suite = Suite(__file__)
+
+    @suite.benchmark(n=Axis([1]), m=Axis(same_as="n"))
+    def row_sums(device: Any, n: int, m: int) -> Workload:
+        """Sum rows.
+
+        More.
+        """
+        raise NotImplementedError
+
+    bench = suite.benchmarks["row-sums"]
+    assert (bench.path, bench.doc, bench.file) == ("test-suite/row-sums", "Sum rows.", Path(__file__))
+    assert bench.function is row_sums
+    with pytest.raises(TypeError, match="test-suite/row-sums is declared twice"):
+        suite.benchmark(n=Axis([1]), m=Axis([1]))(row_sums)
+
+
+@pytest.mark.parametrize(
+    ("axes", "said"),
+    [
+        ({"n": Axis([1])}, r"arguments \['n', 'm'\] and axes \['n'\] differ"),
+        ({"n": Axis([1]), "m": Axis([1]), "k": Axis([1])}, r"axes \['k', 'm', 'n'\] differ"),
+        ({"n": Axis([1]), "m": Axis(same_as="k")}, "axis m follows k, which has no values"),
+        ({"n": Axis(same_as="m"), "m": Axis(same_as="n")}, "axis n follows m, which has no values"),
+        ({"n": Axis([1]), "m": Axis(same_as="m")}, "axis m follows m, which has no values"),
+    ],
+)
+def test_axes_that_do_not_fit_the_function(axes: dict[str, Axis], said: str) -> None:
+    def bench(device: Any, n: int, m: int) -> Workload:
+        raise NotImplementedError
+
+    with pytest.raises(TypeError, match=said):
+        Suite(__file__).benchmark(**axes)(bench)
+
+
+def test_ids() -> None:
+    assert record_id("s", "b", {"n": 2, "a": "x", "k": 1}) == "s/b[a=x,k=1,n=2]"
+    assert record_id("s", "b", {}) == "s/b[]"
+    assert Case("s", "b", {"n": 2}, Conditions(cache="hot")).id == "s/b[n=2]"
+
+
+# Definitions: each test writes a suite, changes one thing, and asks whether the hash moved
+
+TEXT = '''
+"""A suite."""
+from gpubench import Axis, Suite, Workload
+from math import pi
+
+suite = Suite(__file__)
+SIZES = [1, 2]
+FACTOR = 4
+TABLE = {"a": max, "b": len}
+UNUSED = 1
+LIMITS = {"z", "y", "x", "w"}
+square = lambda value: value * value
+
+
+class Shape:
+    """A shape."""
+
+    def area(self):
+        """Its area."""
+        return 2 * FACTOR
+
+
+def helper(n):
+    """Help."""
+    return scaled(n) + 1
+
+
+def scaled(n):
+    return n * FACTOR
+
+
+def unused(n):
+    return n
+
+
+@suite.benchmark(n=Axis(SIZES))
+def bench(device, n):
+    """Measure."""
+    # a comment
+    def inner(value):
+        return value + 1
+
+    size = inner(helper(n)) + square(n) + Shape().area() + len(LIMITS)
+    return Workload(lambda: TABLE["a"](n, size), None, lambda: pi, f"name of {n:d}", flops=2 * n, bytes=size)
+'''
+
+
+@pytest.fixture
+def definition(tmp_path: Path) -> Callable[[str], str]:
+    count = itertools.count()
+
+    def definition(text: str) -> str:
+        """Each in a file of its own, since a module of one name is loaded once."""
+        file = tmp_path / f"suite_{next(count)}.py"
+        file.write_text(text)
+        return load_suite(file).benchmarks["bench"].definition
+
+    return definition
+
+
+def changed(old: str, new: str, text: str = TEXT) -> str:
+    assert text.count(old) == 1, old
+    return text.replace(old, new)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("    # a comment\n", ""),
+        ("    # a comment\n", "    # another\n\n\n    # and more\n"),
+        ('    """Measure."""\n', ""),
+        ('    """Measure."""\n', '    """Measure\n\n    much."""\n'),
+        ('    """Help."""\n', ""),
+        ('    """Its area."""\n', ""),
+        ('    """A shape."""\n', ""),
+        ('"""A suite."""\n', ""),
+        ("@suite.benchmark(n=Axis(SIZES))", "@suite.benchmark(n=Axis([1, 2, 3], quick=[2]))"),
+        ("SIZES = [1, 2]", "SIZES = [5]"),
+        ("UNUSED = 1", "UNUSED = 2"),
+        ("def unused(n):\n    return n", "def unused(n):\n    return 2"),
+        ("FACTOR = 4", "FACTOR = (\n    4  # four\n)"),
+        ("FACTOR = 4", "FACTOR = 0x4"),
+        ("flops=2 * n, bytes=size)", "flops=(2*n),\n        bytes=size,\n    )"),
+        ('f"name of {n:d}"', "f'name of {n:d}'"),
+        ('f"name of {n:d}"', '("name " f"of {n:d}")'),
+        ("def unused(n)", "import os\n\n\ndef unused(n)"),
+    ],
+)
+def test_not_changed_by(definition: Callable[[str], str], old: str, new: str) -> None:
+    assert definition(changed(old, new)) == definition(TEXT)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("flops=2 * n", "flops=3 * n"),
+        ("flops=2 * n", "flops=n * 2"),
+        ("value + 1", "value + 2"),
+        ("scaled(n) + 1", "scaled(n) + 2"),
+        ("return n * FACTOR", "return n / FACTOR"),
+        ("FACTOR = 4", "FACTOR = 5"),
+        ("FACTOR = 4", 'FACTOR = "4"'),
+        ("FACTOR = 4", "FACTOR = 4.0"),
+        ("value * value", "value ** 3"),
+        ("return 2 * FACTOR", "return 3 * FACTOR"),
+        ('{"a": max, "b": len}', '{"a": min, "b": len}'),
+        ('{"z", "y", "x", "w"}', '{"z", "y", "x"}'),
+        ('TABLE["a"]', 'TABLE["b"]'),
+        ("{n:d}", "{n:x}"),
+        ("lambda: pi", "lambda: -pi"),
+        ("FACTOR = 4", "FACTOR = 4\nif pi > 3:\n    FACTOR = 5"),
+        ("FACTOR = 4", "FACTOR = 4\nFACTOR += 1"),
+        ("FACTOR = 4", "FACTOR: int = 5"),
+    ],
+)
+def test_changed_by(definition: Callable[[str], str], old: str, new: str) -> None:
+    assert definition(changed(old, new)) != definition(TEXT)
+
+
+def test_the_name_of_a_function_is_part_of_it(definition: Callable[[str], str]) -> None:
+    swapped = TEXT.replace("helper", "HELPER").replace("scaled", "helper").replace("HELPER", "scaled")
+    assert definition(swapped) != definition(TEXT)
+
+
+def test_functions_that_call_each_other_end(definition: Callable[[str], str]) -> None:
+    text = changed("return n * FACTOR", "return n * FACTOR if n else helper(n)")
+    assert definition(text) != definition(TEXT)
+    assert definition(changed("scaled(n) + 1", "scaled(n) + 2", text)) != definition(text)
+
+
+def test_two_lambdas_in_one_line_are_told_apart(definition: Callable[[str], str]) -> None:
+    one = changed("square = lambda value: value * value", "square, cube = lambda v: v * v, lambda v: v**3")
+    assert definition(one.replace("v**3", "v**4")) != definition(one)
+
+
+def test_the_folder_of_the_file_does_not_count(tmp_path: Path) -> None:
+    text = changed("size = inner", "kernel = __file__\n    size = inner")
+    found = set()
+    for folder in ("here", "there"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "some.py").write_text(text)
+        found.add(load_suite(tmp_path / folder / "some.py").benchmarks["bench"].definition)
+    assert len(found) == 1
+
+
+def test_the_same_in_every_process(tmp_path: Path) -> None:
+    """Sets and addresses have another order and value in each; a hash of them would make no two runs comparable."""
+    (tmp_path / "some.py").write_text(TEXT)
+    program = (
+        "import pathlib, sys\n"
+        "from gpubench.discovery import load_suite\n"
+        f"print(load_suite(pathlib.Path({str(tmp_path / 'some.py')!r})).benchmarks['bench'].definition)"
+    )
+    found = {
+        subprocess.run(
+            [sys.executable, "-c", program],
+            env={"PYTHONHASHSEED": seed, "PYTHONPATH": str(Path(__file__).parents[1])},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(found) == 1
+    assert re.fullmatch(r"[0-9a-f]{16}\n", found.pop())
+
+
+def test_the_same_in_every_version_of_python(definition: Callable[[str], str]) -> None:
+    """The value of Python 3.11; a version with other fields in its syntax tree must give it too. It changes with the
+    way the hash is made, and then no row of an older run stays comparable: a decision, not a detail."""
+    assert definition(TEXT) == "4a1e935c4789258c"
+
+
+def test_a_nested_function_is_found_by_its_line() -> None:
+    def factory(kind: int) -> Callable[..., Any]:
+        if kind == 0:
+
+            def bench(device: Any) -> int:
+                return 0
+
+        else:
+
+            def bench(device: Any) -> int:
+                return 1
+
+        return bench
+
+    assert definition_of(factory(0)) != definition_of(factory(1))
+
+
+def test_a_lambda_has_a_definition() -> None:
+    one = lambda device: 1  # noqa: E731
+    two = lambda device: 2  # noqa: E731
+    assert definition_of(one) != definition_of(two)
+
+
+def test_a_file_that_changed_since_it_was_loaded_is_said(tmp_path: Path) -> None:
+    file = tmp_path / "moved.py"
+    file.write_text(TEXT)
+    bench = load_suite(file).benchmarks["bench"]
+    file.write_text("# one line more\n" + TEXT)
+    with pytest.raises(UsageError, match=r"moved.py: changed since it was loaded \(run it again\)"):
+        _ = bench.definition
