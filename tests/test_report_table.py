@@ -14,7 +14,7 @@ from rich.console import Console
 
 from gpubench.report import rows, table
 from gpubench.report.grid import Column, Grid
-from gpubench.result import Conditions, Run
+from gpubench.result import Conditions, Metric, Run
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -103,6 +103,33 @@ def test_a_share_is_of_the_ceiling_of_that_dtype_or_that_memory() -> None:
     assert share[2] == pytest.approx(50, rel=1e-3)
     run.records[2].flags = ["cache-resident"]
     assert rows.percent_of_ceiling(run, run.records[2]) is None
+
+
+def test_a_share_of_the_datasheet_is_shown_where_there_is_room() -> None:
+    run = make_run(make_sweep([257, 4096]), ceilings=make_ceilings())
+    share = Metric("of_datasheet", 0.786, "1", "higher")
+    run.records[1].metrics.append(share)
+    wide = printed(run, width=100)
+    assert re.search(r"^case +time +rate +of ceiling +of sheet +alignment$", wide, re.MULTILINE)
+    assert re.search(r"^n=4096 .* 97 % +79 % +256 B$", wide, re.MULTILINE)
+    assert re.search(r"^n=257 .* 2 % +2 B$", wide, re.MULTILINE)
+    assert "of sheet" not in printed(run, width=60)
+    run.records[1].metrics.remove(share)
+    assert "of sheet" not in printed(run, width=100)
+
+
+def test_a_gpu_that_is_not_in_the_catalogue_is_named_once() -> None:
+    device = {"kind": "cuda", "name": "NVIDIA Graphics Device"}
+    text = printed(make_run(make_sweep([256, 512]), device=device))
+    assert text.startswith("no share of a datasheet: NVIDIA Graphics Device is not in the catalogue\n")
+    assert text.count("datasheet") == 1
+
+
+def test_why_a_rate_cannot_be_is_said_below_the_table() -> None:
+    run = make_run(make_sweep([256, 512, 1024]))
+    run.records[2].flags = ["implausible"]
+    run.records[2].prediction = {"yardsticks": {"implausible": "1.40 times what [it] can do"}}
+    assert "implausible: n=1024: 1.40 times what [it] can do\n" in printed(run)
 
 
 @pytest.mark.parametrize("value", [0.0, float("nan"), float("inf"), -1.0])
@@ -215,6 +242,16 @@ def test_the_grid_folds_only_where_it_may() -> None:
     assert text.getvalue().split("\n")[2:] == ["1234567890  one two", "            three", "            four", ""]
     with pytest.raises(ValueError, match="1 cells for 2 columns"):
         grid.add("x")
+
+
+def test_the_grid_leaves_optional_columns_out_before_it_folds() -> None:
+    grid = Grid([Column("a", fold=True), Column("b", optional=True), Column("c", optional=True), Column("d")])
+    grid.add("one two three", "2", "3", "4", style="bold")
+    for width, kept in ((22, "abcd"), (21, "abd"), (19, "abd"), (18, "ad"), (16, "ad"), (12, "ad")):
+        assert "".join(column.title for column in grid.fitted(width).columns) == kept, width
+    text = io.StringIO()
+    Console(file=text, width=16, color_system=None).print(grid)
+    assert text.getvalue().split("\n")[2:] == ["one two three  4", ""]
 
 
 def test_spread_keeps_the_ends() -> None:

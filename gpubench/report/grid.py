@@ -20,11 +20,13 @@ LEAST = 8
 
 @dataclass(frozen=True)
 class Column:
-    """One column: `right` aligns it to the right, `fold` lets its text go on below where there is no room."""
+    """One column: `right` aligns it to the right, `fold` lets its text go on below where there is no room; an
+    `optional` one is left out before anything is folded for it."""
 
     title: str
     right: bool = False
     fold: bool = False
+    optional: bool = False
 
 
 class Grid:
@@ -42,9 +44,8 @@ class Grid:
 
     def widths(self, room: int) -> list[int]:
         """The width of each column so that a row fits into `room`, as far as folding allows."""
-        cells = [[column.title for column in self.columns], *(cells for cells, _ in self.rows)]
-        widths = [max(map(cell_len, column)) for column in zip(*cells, strict=True)]
-        excess = sum(widths) + GAP * (len(widths) - 1) - room
+        widths = self._natural()
+        excess = _total(widths) - room
         while excess > 0:
             foldable = [i for i, column in enumerate(self.columns) if column.fold and widths[i] > LEAST]
             if not foldable:
@@ -54,11 +55,30 @@ class Grid:
             excess -= 1
         return widths
 
+    def _natural(self) -> list[int]:
+        cells = [[column.title for column in self.columns], *(cells for cells, _ in self.rows)]
+        return [max(map(cell_len, column)) for column in zip(*cells, strict=True)]
+
+    def fitted(self, room: int) -> Grid:
+        """Itself, or without optional columns, the last one first, until a row fits into `room` unfolded."""
+        widths = self._natural()
+        kept = list(range(len(widths)))
+        for place in reversed([place for place, column in enumerate(self.columns) if column.optional]):
+            if _total([widths[index] for index in kept]) <= room:
+                break
+            kept.remove(place)
+        grid = Grid([self.columns[index] for index in kept])
+        grid.rows = [(tuple(cells[index] for index in kept), style) for cells, style in self.rows]
+        return grid
+
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
+        yield from self.fitted(options.max_width)._segments(console, options)
+
+    def _segments(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
         widths = self.widths(options.max_width)
         rule = "-" if options.ascii_only else "─"
         yield Segment(self._line([column.title for column in self.columns], widths), Style(bold=True))
-        yield Segment("\n" + rule * (sum(widths) + GAP * (len(widths) - 1)) + "\n", Style(dim=True))
+        yield Segment("\n" + rule * _total(widths) + "\n", Style(dim=True))
         styles = {name: console.get_style(name or "none") for name in {style for _, style in self.rows}}
         for cells, style in self.rows:
             parts = [_fold(cell, width) for cell, width in zip(cells, widths, strict=True)]
@@ -73,6 +93,11 @@ class Grid:
             space = " " * (width - cell_len(cell))
             padded.append(space + cell if column.right else cell + space)
         return (" " * GAP).join(padded).rstrip()
+
+
+def _total(widths: Sequence[int]) -> int:
+    """The width of a row."""
+    return sum(widths) + GAP * (len(widths) - 1)
 
 
 def _fold(text: str, width: int) -> list[str]:

@@ -8,6 +8,8 @@ from rich.console import Group as Renderables
 from rich.console import RenderableType
 from rich.text import Text
 
+from gpubench import yardstick
+from gpubench.model import catalog
 from gpubench.report.grid import Column, Grid
 from gpubench.report.rows import Group, ceiling_of, groups, number, percent_of_ceiling, select, statuses
 from gpubench.report.sweep import largest_drop, sweeps
@@ -19,8 +21,10 @@ ROWS = 24
 REASONS = 6
 """Different reasons printed below a table; the rest are counted."""
 
-RIGHT = frozenset({"time", "rate", "of ceiling"})
+RIGHT = frozenset({"time", "rate", "of ceiling", "of sheet"})
 """Columns of numbers."""
+OPTIONAL = frozenset({"of sheet"})
+"""Columns left out where the terminal is too narrow."""
 
 _STYLE = {"ok": "", "skipped": "dim", "unsupported": "dim"}
 
@@ -43,9 +47,11 @@ def table(run: Run, all_rows: bool = False) -> RenderableType:
 
 
 def remarks(run: Run) -> list[str]:
-    """What a reader must know before the rows: why this device, and that rows are missing."""
-    notice = run.device.get("notice")
+    """What a reader must know before the rows: why this device, no datasheet for it, and that rows are missing."""
+    notice, absence = run.device.get("notice"), catalog.absence(run.device)
     lines = [plain(notice)] if notice else []
+    if absence:
+        lines.append(f"no share of a datasheet: {plain(absence)}")
     return lines if run.status == "complete" else [*lines, f"{run.status} run: not every case was measured"]
 
 
@@ -92,6 +98,7 @@ def columns(run: Run, block: Sequence[Group], shown: Sequence[Record]) -> list[s
         "time": True,
         "rate": any((metric := number(record)) is not None and metric.unit != "ns" for record in shown),
         "of ceiling": any(ceiling_of(run, record) for record in shown),
+        "of sheet": any(sheet_words(record) for record in shown),
         (plain(classes[0]) if len(classes) == 1 else "class"): bool(classes),
         "status": any(record.status != "ok" or record.flags for record in shown),
     }
@@ -105,9 +112,16 @@ def cells(run: Run, group: Group, record: Record, names: Sequence[str]) -> list[
         "time": time_words(record),
         "rate": "" if metric is None or metric.unit == "ns" else format_rate(metric.value, metric.unit),
         "of ceiling": "" if percent is None else f"{percent:.0f} %",
+        "of sheet": sheet_words(record),
         "status": status_words(record),
     }
     return [have.get(name, group.label(record)) for name in names]
+
+
+def sheet_words(record: Record) -> str:
+    """The headline rate as a share of the datasheet's; empty where none is known."""
+    share = record.metric("of_datasheet") if number(record) is not None else None
+    return "" if share is None else f"{100 * share.value:.0f} %"
 
 
 def time_words(record: Record) -> str:
@@ -128,12 +142,16 @@ def status_words(record: Record) -> str:
 
 
 def reasons(group: Group) -> list[str]:
-    """Why rows have no number: one line per status and reason, with the rows it holds for; failures first."""
+    """Why rows have no number, or one that cannot be: one line per status and reason, with the rows it holds for;
+    failures first."""
     found: dict[tuple[str, str], list[Record]] = {}
     for status in statuses(group.records):
         for record in group.records:
             if record.status == status:
                 found.setdefault((status, plain(record.reason or "no reason given")), []).append(record)
+    for record in group.records:
+        if why := yardstick.cause(record):
+            found.setdefault(("implausible", plain(why)), []).append(record)
     lines = []
     for (status, reason), records in list(found.items())[:REASONS]:
         cases = group.case(records[0]) + (f" and {counted(len(records) - 1, 'more row')}" if len(records) > 1 else "")
@@ -151,7 +169,7 @@ def _grid(run: Run, block: Sequence[Group], chosen: set[int] | None) -> Grid | N
     grid = Grid(
         [
             Column("case", fold=True),
-            *(Column(name, right=name in RIGHT, fold=name == "status") for name in names),
+            *(Column(name, name in RIGHT, fold=name == "status", optional=name in OPTIONAL) for name in names),
         ]
     )
     for group, record in rows:
