@@ -12,7 +12,8 @@ from builders import make_bandwidth, make_ceilings, make_matmul, make_record, ma
 
 from gpubench import runfile
 from gpubench.errors import UsageError
-from gpubench.report.export import render, suffix_form
+from gpubench.report import charts
+from gpubench.report.export import ROOFLINE, RUN, check, render, save, save_roofline, suffix_form
 
 
 def refuse(token: str) -> float:
@@ -21,7 +22,15 @@ def refuse(token: str) -> float:
 
 @pytest.mark.parametrize(
     ("name", "form"),
-    [("a.json", "json"), ("a.json.gz", "json"), ("b/c.JSONL", "jsonl"), ("a.b.csv", "csv"), (Path("x/y.md"), "md")],
+    [
+        ("a.json", "json"),
+        ("a.json.gz", "json"),
+        ("b/c.JSONL", "jsonl"),
+        ("a.b.csv", "csv"),
+        (Path("x/y.md"), "md"),
+        ("a.svg", "svg"),
+        ("a.PNG", "png"),
+    ],
 )
 def test_the_suffix_says_the_form(name: str | Path, form: str) -> None:
     assert suffix_form(name) == form
@@ -32,7 +41,45 @@ def test_other_suffixes_are_refused_with_the_known_ones(name: str) -> None:
     with pytest.raises(UsageError) as caught:
         suffix_form(name)
     assert name in caught.value.message
-    assert caught.value.hint == "a name ending in .json, .json.gz, .jsonl, .csv, .md"
+    assert caught.value.hint == "a name ending in .json, .json.gz, .jsonl, .csv, .md, .svg, .png"
+    with pytest.raises(UsageError) as caught:
+        check(name)
+    assert name in caught.value.message
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.jsonl", "a.json.gz", "a.pdf"])
+def test_a_roofline_has_fewer_forms(name: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        check(name, ROOFLINE)
+    assert caught.value.hint == "a name ending in .json, .md, .svg, .png"
+
+
+def test_a_picture_needs_its_libraries_and_nothing_else_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(charts, "find_spec", lambda name: None)
+    check("a.csv")
+    check("a.md", ROOFLINE)
+    for name, suffixes in (("a.png", RUN), ("a.svg", ROOFLINE)):
+        with pytest.raises(UsageError, match="pip install altair"):
+            check(name, suffixes)
+
+
+def test_a_run_is_saved_in_the_form_of_the_suffix_with_every_row(tmp_path: Path) -> None:
+    run = make_run()
+    save(run, tmp_path / "a.md")
+    assert (tmp_path / "a.md").read_text() == render(run, "md", all=True)
+    save(run, tmp_path / "a.svg")
+    assert (tmp_path / "a.svg").read_text().count("<path aria-label=") == len(run.records)
+
+
+def test_a_roofline_is_saved_in_the_form_of_the_suffix_with_every_row(tmp_path: Path) -> None:
+    run = make_run()
+    save_roofline(run, tmp_path / "a.json")
+    data = json.loads((tmp_path / "a.json").read_text(), parse_constant=refuse)
+    assert len(data["points"]) == len(run.records)
+    save_roofline(run, tmp_path / "a.md")
+    assert (tmp_path / "a.md").read_text().count("\n| n=") == len(run.records)
+    save_roofline(run, tmp_path / "a.png")
+    assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_json_is_the_run_file() -> None:

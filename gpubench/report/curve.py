@@ -21,7 +21,7 @@ from gpubench.report.canvas import (
 from gpubench.report.rows import ceiling_of, dtype_of, varying_labels
 from gpubench.report.sweep import Sweep, sweeps
 from gpubench.report.words import SEPARATOR, conditions_words, device_name, plain, short_dtype
-from gpubench.result import Record, Run
+from gpubench.result import Run
 
 LEAST_WIDTH = 30
 LEAST_HEIGHT = 9
@@ -39,40 +39,69 @@ def curve(run: Run, width: int, height: int, colour: bool, ascii_only: bool = Fa
     if not found or width < LEAST_WIDTH or height < LEAST_HEIGHT:
         return None
     sweep = found[0]
-    keys = varying_labels(sweep.records) or tuple(sweep.records[0].labels)[:1]
-    classes = {id(record): _class(record, keys) for record in sweep.records}
+    kind, classes = classes_of(sweep)
     marks = marks_for(sorted(set(classes.values()), key=natural), ascii_only)
-    ceiling = ceiling_of(run, sweep.records[0])
-    top = max(sweep.rates)
-    roof = ceiling.value if ceiling is not None and top > 0.4 * ceiling.value else None
+    roof = roof_over(run, sweep)
 
     entries = [(mark, shade, name or plain(sweep.group.benchmark)) for name, (mark, shade) in marks.items()]
     if roof is not None:
         entries.append(("╌", LINE_COLOUR, "ceiling measured here"))
-    footer = legend(SEPARATOR.join(map(plain, keys)), entries, width, colour)
+    footer = legend(kind, entries, width, colour)
     if len(found) > 1:
-        footer.append(clip(_others(found), width))
+        footer.append(clip(not_drawn(found), width))
     body = _plot(sweep, classes, marks, roof, width, max(height - len(footer) - 1, 6), colour)
-    text = "\n".join([clip(_title(run, sweep), width), *body, *footer])
+    title = SEPARATOR.join([sweep.group.path, device_name(run), *facts(sweep)])
+    text = "\n".join([clip(title, width), *body, *footer])
     return to_ascii(text) if ascii_only else text
 
 
-def _class(record: Record, keys: tuple[str, ...]) -> str:
-    return SEPARATOR.join(plain(record.labels[key]) for key in keys if key in record.labels)
+def classes_of(sweep: Sweep) -> tuple[str, dict[int, str]]:
+    """What tells the classes of a sweep's rows apart, and the class of each row by the `id()` of its record."""
+    keys = varying_labels(sweep.records) or tuple(sweep.records[0].labels)[:1]
+    names = {
+        id(record): SEPARATOR.join(plain(record.labels[key]) for key in keys if key in record.labels)
+        for record in sweep.records
+    }
+    return SEPARATOR.join(map(plain, keys)), names
 
 
-def _title(run: Run, sweep: Sweep) -> str:
+def roof_over(run: Run, sweep: Sweep) -> float | None:
+    """The measured ceiling to draw over a sweep, in its unit; None where there is none, or far above every row."""
+    ceiling = ceiling_of(run, sweep.records[0])
+    return ceiling.value if ceiling is not None and max(sweep.rates) > 0.4 * ceiling.value else None
+
+
+def facts(sweep: Sweep) -> list[str]:
+    """What all rows of a sweep share, for a heading: dtype, parameters held, conditions."""
     dtype = dtype_of(sweep.records[0])
     held = {name: value for name, value in sweep.group.constant.items() if name != "dtype"}
     words = [f"{name}={value}" for name, value in held.items()]
     words += [other for other in sweep.others if not other.startswith("dtype=")]
-    parts = [sweep.group.path, device_name(run), *([short_dtype(dtype)] if dtype else []), *words]
-    return SEPARATOR.join([*parts, conditions_words(sweep.records[0].conditions)])
+    return [*([short_dtype(dtype)] if dtype else []), *words, conditions_words(sweep.records[0].conditions)]
 
 
-def _others(found: list[Sweep]) -> str:
+def not_drawn(found: list[Sweep]) -> str:
+    """One line that names the sweeps after the first."""
     names = [SEPARATOR.join([sweep.group.path, *sweep.others]) for sweep in found[1:]]
     return f"not drawn: {'; '.join(names)}"
+
+
+def unit_of(sweep: Sweep, top: float) -> tuple[float, str]:
+    """What to divide the rates of a sweep by for an axis up to `top`, and the unit they are then in."""
+    factor, letter = _FIXED_PREFIX.get(sweep.unit) or prefix(top)
+    return factor, letter + sweep.unit
+
+
+def x_axis(values: list[int], most: int) -> tuple[Scale, dict[float, str]]:
+    """The scale over the sorted values of an axis, and at most `most` ticks on it with their names.
+
+    Ticks are powers of two or multiples of one. The scale is logarithmic where most of the values crowd at the low end,
+    as in a sweep of powers of two.
+    """
+    low, high = values[0], values[-1]
+    scale = Scale(low, high, log=low > 0 and values[len(values) // 2] * 8 < high)
+    ticks = log_ticks(low, high, most, base=2) if scale.log else binary_ticks(low, high, most)
+    return scale, {tick: f"{tick:.0f}" if tick < 1e6 else _binary(tick) for tick in ticks}
 
 
 def _plot(
@@ -87,12 +116,13 @@ def _plot(
     rows = height - 3  # the unit above, the frame and the tick names below
     values, rates = sweep.values, sweep.rates
     top = max(*rates, roof or 0.0) or 1.0
-    factor, letter = _FIXED_PREFIX.get(sweep.unit) or prefix(top)
+    factor, unit = unit_of(sweep, top)
     ticks = linear_ticks(0, top / factor, max(rows // 3 + 1, 2))
     y = Scale(0, max(top / factor, ticks[-1]))
     y_names = {tick: f"{tick:g}" for tick in ticks}
-    x = _x_scale(values)
-    canvas = Canvas(width - margin_of(list(y_names.values())), rows, x, y)
+    columns = width - margin_of(list(y_names.values()))
+    x, x_names = x_axis(values, max(columns // 9, 2))
+    canvas = Canvas(columns, rows, x, y)
     if roof is not None:
         row = canvas.row(roof / factor)
         for column in range(canvas.width):
@@ -103,16 +133,7 @@ def _plot(
     ):
         mark, shade = marks[classes[id(record)]]
         canvas.mark(value, rate / factor, mark, shade)
-    most = max(canvas.width // 9, 2)
-    x_ticks = log_ticks(x.low, x.high, most, base=2) if x.log else binary_ticks(int(x.low), int(x.high), most)
-    x_names = {tick: f"{tick:.0f}" if tick < 1e6 else _binary(tick) for tick in x_ticks}
-    return [f"{letter}{sweep.unit}", *canvas.lines(y_names, x_names, plain(sweep.axis)[:20], colour)]
-
-
-def _x_scale(values: list[int]) -> Scale:
-    """Logarithmic where most of the values crowd at the low end, as in a sweep of powers of two."""
-    low, high = values[0], values[-1]
-    return Scale(low, high, log=low > 0 and values[len(values) // 2] * 8 < high)
+    return [unit, *canvas.lines(y_names, x_names, plain(sweep.axis)[:20], colour)]
 
 
 def _binary(value: float) -> str:

@@ -1,9 +1,10 @@
-"""A run as a document: a table for a terminal, JSON, JSON lines, CSV or Markdown."""
+"""A run as a document: a table for a terminal, JSON, JSON lines, CSV or Markdown; as a file, also a picture."""
 
 from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Mapping
 from math import isfinite
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -15,19 +16,68 @@ from gpubench.report.words import counted, markdown_row
 from gpubench.result import Record, Run
 
 Form = Literal["table", "json", "jsonl", "csv", "md"]
+Picture = Literal["svg", "png"]
+Suffixes = Mapping[str, Form | Picture]
+
 FORMS: tuple[str, ...] = get_args(Form)
-SUFFIXES: dict[str, Form] = {".json": "json", ".json.gz": "json", ".jsonl": "jsonl", ".csv": "csv", ".md": "md"}
+RUN: Suffixes = {
+    ".json": "json",
+    ".json.gz": "json",
+    ".jsonl": "jsonl",
+    ".csv": "csv",
+    ".md": "md",
+    ".svg": "svg",
+    ".png": "png",
+}
+"""What a file's name may end in when a run is written to it."""
+ROOFLINE: Suffixes = {suffix: RUN[suffix] for suffix in (".json", ".md", ".svg", ".png")}
+"""The same of its roofline."""
 
 
-def suffix_form(path: str | Path) -> Form:
+def suffix_form(path: str | Path, suffixes: Suffixes = RUN) -> Form | Picture:
     """The form a file's name asks for; UsageError, naming the known suffixes, for any other."""
     name = Path(path).name
     lower = name.lower()
-    for suffix, form in SUFFIXES.items():
+    for suffix, form in suffixes.items():
         if lower.endswith(suffix) and len(lower) > len(suffix):
             return form
-    known = ", ".join(SUFFIXES)
+    known = ", ".join(suffixes)
     raise UsageError(f"{jsonfile.shown(Path(path))}: no export of that form", f"a name ending in {known}")
+
+
+def check(path: str | Path, suffixes: Suffixes = RUN) -> None:
+    """UsageError where a name asks for an unknown form, or for a picture and the libraries that draw are missing."""
+    if suffix_form(path, suffixes) in get_args(Picture):
+        from gpubench.report import charts
+
+        charts.check_installed()
+
+
+def save(run: Run, path: Path) -> None:
+    """Write every row of the run to a file, in the form of its suffix; as a picture, its curve."""
+    form = suffix_form(path)
+    if form == "svg" or form == "png":
+        from gpubench.report import charts
+
+        charts.save(charts.curve(run), path)
+    else:
+        jsonfile.write_atomic(path, render(run, form, all=True).encode())
+
+
+def save_roofline(run: Run, path: Path) -> None:
+    """Write the roofline of the run to a file, in the form of its suffix."""
+    from gpubench.report import roofline
+
+    form = suffix_form(path, ROOFLINE)
+    if form == "svg" or form == "png":
+        from gpubench.report import charts
+
+        charts.save(charts.roofline(run), path)
+    else:
+        found = roofline.view(run)
+        markdown = form == "md"
+        text = roofline.markdown(found, True) if markdown else jsonfile.dumps(roofline.to_json(found), indent=1) + "\n"
+        jsonfile.write_atomic(path, text.encode())
 
 
 def render(run: Run, form: Form, all: bool = False, width: int = 100) -> str:

@@ -34,7 +34,7 @@ def plot(found: Roofline, width: int, height: int, colour: bool, ascii_only: boo
     peaks = [ridge.ceiling for ridge in found.compute]
     if not (found.points or (peaks and found.memory)) or width < LEAST_WIDTH or height < LEAST_HEIGHT:
         return None
-    kind, class_of = _classes(found)
+    kind, class_of = classes(found)
     names = sorted({class_of(point) for point in found.points}, key=natural)
     marks = marks_for(names, ascii_only)
     entries = [(mark, shade, name or "rows of this run") for name, (mark, shade) in marks.items()]
@@ -42,13 +42,13 @@ def plot(found: Roofline, width: int, height: int, colour: bool, ascii_only: boo
     footer += [clip(note, width) for note in found.notes]
     rows = max(height - len(footer) - 4, 6)
 
-    scale_y = _decades([point.rate for point in found.points] + [peak.value for peak in peaks], below=1.5, above=1.5)
+    scale_y = decades([point.rate for point in found.points] + [peak.value for peak in peaks], below=1.5, above=1.5)
     at_ridge = [ridge.intensity for ridge in found.compute if ridge.intensity]
-    scale_x = _decades([point.intensity for point in found.points] + at_ridge, below=3, above=3)
-    y_ticks = {tick: si(tick) for tick in _ticks(scale_y, max(rows // 2, 2))}
+    scale_x = decades([point.intensity for point in found.points] + at_ridge, below=3, above=3)
+    y_ticks = {tick: si(tick) for tick in fine_ticks(scale_y, max(rows // 2, 2))}
     margin = margin_of(list(y_ticks.values()))
     canvas = Canvas(width - margin, rows, scale_x, scale_y)
-    x_ticks = {tick: si(tick) for tick in _ticks(scale_x, max(canvas.width // 8, 2))}
+    x_ticks = {tick: si(tick) for tick in fine_ticks(scale_x, max(canvas.width // 8, 2))}
     _lines(found, canvas)
     for point in found.points:
         mark, shade = marks[class_of(point)]
@@ -59,14 +59,14 @@ def plot(found: Roofline, width: int, height: int, colour: bool, ascii_only: boo
     return to_ascii(text) if ascii_only else text
 
 
-def _classes(found: Roofline) -> tuple[str, Callable[[Point], str]]:
-    """What marks stand for, and the class of a point: its dtype where there are several, else its label."""
+def classes(found: Roofline) -> tuple[str, Callable[[Point], str]]:
+    """What marks stand for, and what gives a point its class: its dtype where there are several, else its label."""
     if len({point.dtype for point in found.points}) > 1:
         return "dtype", lambda point: "none named" if point.dtype is None else short_dtype(plain(point.dtype))
     return "class" if any(point.label for point in found.points) else "", lambda point: point.label
 
 
-def _decades(values: list[float], below: float, above: float) -> Scale:
+def decades(values: list[float], below: float, above: float) -> Scale:
     """A logarithmic scale with room around the values, at least one decade long."""
     low, high = min(values) / below, max(values) * above
     if high < 10 * low:
@@ -74,7 +74,7 @@ def _decades(values: list[float], below: float, above: float) -> Scale:
     return Scale(low, high, log=True)
 
 
-def _ticks(scale: Scale, most: int) -> list[float]:
+def fine_ticks(scale: Scale, most: int) -> list[float]:
     """Powers of ten or, where they are few and there is room, 1, 2 and 5 times powers of ten."""
     first, last = floor(log10(scale.low)), ceil(log10(scale.high))
     fine = [factor * 10.0**power for power in range(first, last + 1) for factor in (1, 2, 5)]

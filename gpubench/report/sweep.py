@@ -68,7 +68,12 @@ def _along(group: Group, axis: str) -> list[Sweep]:
 
 
 def largest_drop(sweep: Sweep) -> tuple[int, int, float] | None:
-    """The neighbours between which the rate falls most, and by what factor; None where it never falls.
+    """The neighbours between which the rate falls most, and by what factor; None where it never falls."""
+    return next(iter(drops(sweep)), None)
+
+
+def drops(sweep: Sweep) -> list[tuple[int, int, float]]:
+    """The neighbours between which the rate falls, and by what factor, the largest fall first.
 
     Neighbours are rows next to each other and at most NEIGHBOUR apart or, where no two are, just next to each other.
     Rows whose number is not to be trusted, and figures for which lower is better, take no part.
@@ -82,8 +87,5 @@ def largest_drop(sweep: Sweep) -> tuple[int, int, float] | None:
             rows.append((int(record.params[sweep.axis]), metric.value))
     pairs = list(pairwise(rows))
     near = [(left, right) for left, right in pairs if right[0] - left[0] <= NEIGHBOUR] or pairs
-    falls = [(left[1] / right[1], left[0], right[0]) for left, right in near if left[1] > right[1]]
-    if not falls:
-        return None
-    ratio, before, after = max(falls, key=lambda fall: fall[0])
-    return before, after, ratio
+    falls = [(left[0], right[0], left[1] / right[1]) for left, right in near if left[1] > right[1]]
+    return sorted(falls, key=lambda fall: -fall[2])
