@@ -10,7 +10,7 @@ PIN := $(if $(CONSTRAINTS),--constraint $(CONSTRAINTS))
 STAMP := $(VENV)/.installed$(subst /,-,$(addprefix -,$(CONSTRAINTS)))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-slow test-gpu check kernels bench-startup wheel-check clean
+.PHONY: help setup run test test-slow test-gpu check kernels pictures bench-startup wheel-check clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r t d; do printf '  %-20s %s\n' "$$t" "$$d"; done
@@ -29,7 +29,7 @@ $(STAMP): pyproject.toml $(wildcard $(CONSTRAINTS)) | $(BIN)/python
 	@extra=$$($(BIN)/python scripts/cupy_extra.py); \
 	if [ -n "$$extra" ]; then \
 	  $(PIP) install --quiet --retries 1 --timeout 20 $(PIN) --editable ".[$$extra]" \
-	    || echo "CuPy could not be installed; nothing needs it yet (later: $(BIN)/pip install -e '.[$$extra]')"; \
+	    || echo "CuPy could not be installed; raw kernels are skipped (later: $(BIN)/pip install -e '.[$$extra]')"; \
 	fi
 	@rm -f $(VENV)/.installed*
 	@touch $@
@@ -54,9 +54,12 @@ check: setup ## style, types and import contracts
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 
-kernels: ## compile the suites' CUDA C for every architecture (no suite has any yet)
-	@if ls suites/*.cu >/dev/null 2>&1; then echo 'suites/*.cu: nothing compiles these yet' >&2; exit 1; fi
-	@echo 'no suite has a kernel yet'
+kernels: setup ## compile the suites' CUDA C for every architecture, on any machine; what it uses, what it spills
+	$(BIN)/python scripts/kernels.py
+
+pictures: setup ## draw the pictures and figures of README and docs again, from the reference runs
+	$(BIN)/python scripts/pictures.py
+	$(BIN)/python scripts/readme.py
 
 bench-startup: setup ## time the start of the installed command against its budgets
 	$(BIN)/python benchmarks/startup.py

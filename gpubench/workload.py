@@ -1,18 +1,140 @@
-"""Workload: what a benchmark function returns. Plain data: a callable, its bytes and flops, and a reference."""
+"""Workload: what a benchmark function returns. Plain data: a callable, its bytes and flops, and a reference.
+
+Or, in place of the callable, a Kernel: an entry of a `.cu` file beside the suite, its arguments and its grid.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import itertools
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
+
+from gpubench.errors import KernelError
+
+Define = int | str
+GRID_LIMIT = (2**31 - 1, 65535, 65535)
+"""Blocks of a grid along x, y and z, on every GPU since compute capability 3.0 (CUDA C++ Programming Guide)."""
+BLOCK_LIMIT = (1024, 1024, 64)
+"""Threads of a block along x, y and z, same source."""
+THREADS_LIMIT = 1024
+"""Threads of a block."""
+
+
+@dataclass(frozen=True, eq=False)
+class Kernel:
+    """One launch of a kernel written in CUDA C, as plain data.
+
+    `name` is an `extern "C" __global__` function of `source`, a file beside the suite (by default the suite's own
+    name with .cu). `args` are tensors, passed as pointers, and NumPy scalars, whose C type is theirs (`np.int64(n)` is
+    a `long long`); a bare int or float has no C type and is a TypeError. `grid` counts blocks and `block` threads, each
+    an int or up to three of them. `shared_bytes` is dynamic shared memory, more than 48 KiB too where the GPU has it.
+
+    `defines` become -DNAME=value, `options` go to the compiler as they are. `arch` is the one architecture the source
+    is written for, such as "sm_90a"; None for source that any GPU can run. KernelError for a grid or a block beyond
+    CUDA's limits.
+    """
+
+    name: str
+    args: tuple[Any, ...]
+    grid: int | tuple[int, ...]
+    block: int | tuple[int, ...]
+    shared_bytes: int = 0
+    defines: Mapping[str, Define] = field(default_factory=dict)
+    arch: str | None = None
+    source: str | None = None
+    options: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for index, arg in enumerate(self.args):
+            if arg is None or type(arg) in (bool, int, float, complex, str, bytes):
+                raise TypeError(
+                    f"kernel {self.name}: args[{index}] is {arg!r}, a bare {type(arg).__name__}, which has no C type; "
+                    "pass a tensor or a NumPy scalar such as np.int64(n)"
+                )
+        threads = _sizes(self, "block", self.block, BLOCK_LIMIT)
+        if math.prod(threads) > THREADS_LIMIT:
+            raise KernelError(
+                f"kernel {self.name}: a block of {math.prod(threads)} threads; the limit is {THREADS_LIMIT}"
+            )
+        object.__setattr__(self, "grid", _sizes(self, "grid", self.grid, GRID_LIMIT))
+        object.__setattr__(self, "block", threads)
+        if self.shared_bytes < 0:
+            raise KernelError(f"kernel {self.name}: shared_bytes is {self.shared_bytes}")
+
+
+def _sizes(kernel: Kernel, word: str, given: int | tuple[int, ...], limits: tuple[int, int, int]) -> tuple[int, ...]:
+    """A grid or a block as three sizes, each from 1 to its limit."""
+    sizes = given if isinstance(given, tuple) else (given,)
+    if not 1 <= len(sizes) <= 3 or not all(type(size) is int for size in sizes):
+        raise TypeError(f"kernel {kernel.name}: {word} is {given!r}; it takes an int or a tuple of up to three")
+    for axis, size, limit in zip("xyz", sizes, limits, strict=False):
+        if not 1 <= size <= limit:
+            raise KernelError(f"kernel {kernel.name}: {word} {axis} is {size}; it takes 1 to {limit}")
+    return (*sizes, 1, 1)[:3]
+
+
+@dataclass(frozen=True, eq=False)
+class DeclaredKernel:
+    """A kernel of a suite and the values each of its defines may take, made by `Suite.kernel`.
+
+    Called with arguments, a grid, a block and one value for each define, it gives a Kernel. Because the values are
+    declared, `make kernels` can compile every variant without a device.
+    """
+
+    name: str
+    source: str
+    defines: Mapping[str, tuple[Define, ...]]
+    arch: str | None = None
+    options: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.arch is not None and not re.fullmatch(r"sm_\d+[af]?", self.arch):
+            raise TypeError(f"kernel {self.name}: arch is {self.arch!r}; it looks like 'sm_90a', or is None")
+        for define, values in self.defines.items():
+            if not re.fullmatch(r"[A-Z][A-Z0-9_]{2,}", define):  # -DT=float breaks the headers built into NVRTC
+                raise TypeError(f"kernel {self.name}: define {define!r}; its name is three capital letters or more")
+            if not values or not all(type(value) in (int, str) for value in values):
+                raise TypeError(f"kernel {self.name}: {define} takes a list of integers or names, not {values!r}")
+
+    def __call__(
+        self,
+        *args: Any,
+        grid: int | tuple[int, ...],
+        block: int | tuple[int, ...],
+        shared_bytes: int = 0,
+        **defines: Define,
+    ) -> Kernel:
+        """The kernel to launch. A define that takes one value only may be left out; TypeError for one not declared."""
+        if unknown := sorted(defines.keys() - self.defines.keys()):
+            raise TypeError(
+                f"kernel {self.name} declares no define {unknown[0]}; it has {', '.join(self.defines) or 'none'}"
+            )
+        chosen: dict[str, Define] = {}
+        for define, values in self.defines.items():
+            if define not in defines and len(values) > 1:
+                raise TypeError(f"kernel {self.name} needs {define}, one of {', '.join(map(str, values))}")
+            chosen[define] = defines.get(define, values[0])
+            if chosen[define] not in values:
+                listed = ", ".join(map(str, values))
+                raise TypeError(f"kernel {self.name}: {define}={chosen[define]} is not declared; it takes {listed}")
+        return Kernel(self.name, args, grid, block, shared_bytes, chosen, self.arch, self.source, self.options)
+
+    def variants(self) -> Iterator[dict[str, Define]]:
+        """Every set of defines it may be compiled with."""
+        for values in itertools.product(*self.defines.values()):
+            yield dict(zip(self.defines, values, strict=True))
 
 
 @dataclass
 class Workload:
     """One operation, ready to be checked and timed.
 
-    `run` enqueues one call on the device and returns without waiting; `output` is the tensor it writes (or a tuple of
-    them). `reference` computes the same values in higher precision, from the same inputs; it is never timed.
+    `run` enqueues one call on the device and returns without waiting, or is a Kernel, or Kernels to be launched in
+    order; `output` is the tensor it writes (or a tuple of them). `reference` computes the same values in higher
+    precision, from the same inputs; it is never timed.
 
     `flops` counts an FMA as 2; `bytes` are the compulsory bytes of the algorithm: each input read once, each output
     written once. Both are exact integers of the parameters.
@@ -25,7 +147,7 @@ class Workload:
     `labels` are short classes to group rows by, such as {"alignment": "16 B"}.
     """
 
-    run: Callable[[], object]
+    run: Callable[[], object] | Kernel | tuple[Kernel, ...]
     output: Any
     reference: Callable[[], Any]
     reference_name: str
@@ -40,6 +162,13 @@ class Workload:
     primary: Literal["flops", "bytes", "time"] | None = None
     labels: dict[str, str] = field(default_factory=dict)
     prediction: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def call(self) -> Callable[[], object]:
+        """`run`, once it can be called: the runner has the device make a callable of Kernels before anything else."""
+        if isinstance(self.run, Kernel | tuple):
+            raise TypeError("a Kernel is launched by a device")
+        return self.run
 
     @property
     def headline(self) -> str:

@@ -88,7 +88,7 @@ def with_everything(here: Environment, wheel: Path, version: str, run_file: Path
     )
     here.gpubench("run", "matmul-sweep", "-p", "n=64", "--device", "cpu", "--quick", "-o", str(run_file))
     here.gpubench("show", str(run_file))
-    here.gpubench("roofline", str(run_file))
+    here.gpubench("roofline", str(run_file), "--export", "roofline.svg")
 
 
 def without_torch(here: Environment, wheel: Path, run_file: Path) -> None:

@@ -1,42 +1,102 @@
-"""Peak arithmetic: how many flops a second does this device give its best customer, a large matrix product?"""
+"""Peaks: how many flops a second do the arithmetic units give, and how many the library's best matrix product?"""
 
 from __future__ import annotations
 
 from typing import Any
 
-from gpubench import Axis, Suite, Workload
+import numpy as np
+
+from gpubench import Axis, Suite, Unsupported, Workload
 from gpubench.model import matmul as work
 
 suite = Suite(__file__)
 
-DTYPES = ["float64", "float32", "tf32", "float16", "bfloat16"]
+FORMATS = {"fp32": 0, "fp64": 1, "fp16x2": 2, "bf16x2": 3, "int32": 4}
+"""Formats of the chains and the TYPE each is in peak.cu."""
+ARITHMETIC = {"fp32": "float32", "fp64": "float64", "fp16x2": "float16", "bf16x2": "bfloat16", "int32": "int32"}
+CHAINS, LINKS, ROUNDS = 8, 128, 100
+"""As in peak.cu: chains a thread, links of a chain before it starts again, and how often it does."""
+FMA_CHAINS = suite.kernel("fma_chains", defines={"TYPE": list(FORMATS.values())})
+
+STORED = {"tf32": "float32", "float8_e4m3": "bfloat16", "int8": "float32"}
+"""What the data of a dtype is drawn in, where that is not the dtype itself."""
+DTYPES = ["float64", "float32", "tf32", "float16", "bfloat16", "float8_e4m3", "int8"]
 
 
 @suite.benchmark(
-    n=Axis([4096, 8192], cpu=[1024, 1536]),
+    format=Axis(list(FORMATS), cpu=["fp32", "fp64"], quick=["fp32"], quick_cpu=["fp32"]),
+    threads=Axis([512], cpu=[64]),
+    blocks=Axis([4], cpu=[256]),
+)
+def fma(device: Any, format: str, threads: int, blocks: int) -> Workload:
+    """Chains of multiply-adds in registers: the peak of the units that are not for matrices. An int32 one counts 2 too."""
+    grid = blocks * (device.facts().get("multiprocessors") or 1)
+    counts = device.unwritten(grid * threads, "float32")
+    lanes = 2 if format.endswith("x2") else 1
+    kernel = FMA_CHAINS(
+        counts, np.float32(1), np.int32(ROUNDS), np.int64(grid * threads), grid=grid, block=threads, TYPE=FORMATS[format]
+    )
+    return Workload(
+        run=kernel,
+        output=counts,
+        reference=lambda: counts.new_full(counts.shape, lanes * ROUNDS * (CHAINS * LINKS + sum(range(CHAINS)))),
+        reference_name="the number of links",
+        flops=2 * lanes * grid * threads * CHAINS * LINKS * ROUNDS,
+        accumulate="exact",
+        dtype=ARITHMETIC[format],
+        roof=f"{format} FMA",
+    )
+
+
+@suite.benchmark(
+    shape=Axis(
+        ["4096x4096x4096", "4096x4096x12288", "8192x4096x8192", "8192x8192x8192"],
+        cpu=["768x768x768", "1024x1024x1024", "1024x1024x4096"],
+        quick=["4096x4096x12288"],
+        quick_cpu=["1024x1024x1024"],
+    ),
     dtype=Axis(["bfloat16"], cpu=["float32"], choices=DTYPES),
 )
-def matmul(device: Any, n: int, dtype: str) -> Workload:
-    """The library's product of two n × n matrices, both row by row in memory: the ceiling of matmuls of that dtype.
+def matmul(device: Any, shape: str, dtype: str) -> Workload:
+    """The library's product of an m × k and a k × n matrix, of the m×n×k that suit libraries: the ceiling of matmuls.
 
-    dtype tf32 is float32 matrices whose products are rounded to TF32 by the tensor cores.
+    tf32 is float32 matrices whose products are rounded to TF32. float8 is scaled_mm with unit scales and fast
+    accumulation into bfloat16, int8 is int_mm into int32; both want their right side stored transposed.
     """
     import torch
 
-    stored = "float32" if dtype == "tf32" else dtype
-    a = device.random((n, n), stored, seed=0)
-    b = device.random((n, n), stored, seed=1)
-    c = device.unwritten((n, n), stored)
+    m, n, k = map(int, shape.split("x"))
+    stored = STORED.get(dtype, dtype)
+    a = device.random((m, k), stored, seed=0)
+    transposed = dtype in ("float8_e4m3", "int8")
+    b = device.random((n, k), stored, seed=1).t() if transposed else device.random((k, n), stored, seed=1)
+    common: dict[str, Any] = {
+        "flops": work.flops(m, n, k), "reduction": k, "dtype": dtype, "roof": f"{dtype} matmul",
+        "reference_name": "float64 matmul", "primary": "flops",
+    }  # fmt: skip
+    if dtype == "int8":
+        a, b = (a * 32).clamp_(-127, 127).to(torch.int8), (b.t() * 32).clamp_(-127, 127).to(torch.int8).t()
+        c = torch.empty((m, n), dtype=torch.int32, device=a.device)
+        return Workload(
+            run=lambda: torch._int_mm(a, b, out=c), output=c, reference=lambda: a.double() @ b.double(),
+            bytes=work.bytes(m, n, k, 1) + 3 * m * n, accumulate="exact", **common,
+        )  # fmt: skip
+    if dtype == "float8_e4m3":
+        if device.kind != "cuda" or torch.cuda.get_device_capability() < (8, 9):
+            raise Unsupported("float8 matrix products need compute capability 8.9 or newer")
+        a, b = a.to(torch.float8_e4m3fn), b.t().to(torch.float8_e4m3fn).t()
+        c = device.unwritten((m, n), "bfloat16")
+        unit = torch.ones((), device=a.device)
+        return Workload(
+            run=lambda: torch._scaled_mm(
+                a, b, scale_a=unit, scale_b=unit, out_dtype=torch.bfloat16, use_fast_accum=True, out=c
+            ),
+            output=c, reference=lambda: a.to(torch.float32).double() @ b.to(torch.float32).double(),
+            bytes=work.bytes(m, n, k, 1) + m * n, **common,
+        )  # fmt: skip
+    c = device.unwritten((m, n), stored)
     return Workload(
-        run=lambda: torch.mm(a, b, out=c),
-        output=c,
-        reference=lambda: a.double() @ b.double(),
-        reference_name="float64 matmul",
-        flops=work.flops(n, n, n),
-        bytes=work.bytes(n, n, n, c.element_size()),
-        reduction=n,
-        accumulate="float64" if dtype == "float64" else "float32",
-        precision="tf32" if dtype == "tf32" else "ieee",
-        dtype=dtype,
-        roof=f"{dtype} matmul",
-    )
+        run=lambda: torch.mm(a, b, out=c), output=c, reference=lambda: a.double() @ b.double(),
+        bytes=work.bytes(m, n, k, c.element_size()), accumulate="float64" if dtype == "float64" else "float32",
+        precision="tf32" if dtype == "tf32" else "ieee", **common,
+    )  # fmt: skip

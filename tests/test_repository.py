@@ -22,7 +22,7 @@ PLANTS = [
     ("layers", "stats", "gpubench.store", "gpubench.stats -> gpubench.store"),
     ("without-torch", "units", "torch", "gpubench.units -> torch"),
     ("light-names", "suite", "numpy", "gpubench.suite -> numpy"),
-    ("pure-model", "model.roofline", "gpubench.result", "gpubench.model.roofline -> gpubench.result"),
+    ("pure-model", "model.roofline", "gpubench.yamlfile", "gpubench.model.roofline -> gpubench.yamlfile"),
     ("cli-is-the-edge", "runner", "gpubench.cli", "gpubench.runner -> gpubench.cli"),
     ("device-in-the-worker", "executor", "gpubench.devices.cpu", "gpubench.executor -> gpubench.devices.cpu"),
     ("worker-behind-a-pipe", "cli", "gpubench.worker", "gpubench.cli -> gpubench.worker"),
@@ -30,8 +30,10 @@ PLANTS = [
     ("door-yaml", "plan", "yaml", "gpubench.plan -> yaml"),
     ("door-rich", "runfile", "rich.table", "gpubench.runfile -> rich"),
     ("door-torch", "check", "torch", "gpubench.check -> torch"),
+    ("door-cupy", "devices.cuda", "cupy", "gpubench.devices.cuda -> cupy"),
     ("door-pynvml", "devices.cuda", "pynvml", "gpubench.devices.cuda -> pynvml"),
     ("door-pydantic", "report", "pydantic", "gpubench.report -> pydantic"),
+    ("door-altair", "report.curve", "altair", "gpubench.report.curve -> altair"),
     ("door-platformdirs", "environment", "platformdirs", "gpubench.environment -> platformdirs"),
 ]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-HEAVY = {"cupy", "numpy", "pydantic", "pynvml", "torch", "yaml"}
+HEAVY = {"altair", "cupy", "numpy", "pydantic", "pynvml", "torch", "vl_convert", "yaml"}
 
 
 def imported(tmp_path: Path, *words: str) -> set[str]:
@@ -34,8 +34,8 @@ def test_help_and_version_load_nothing_heavy(tmp_path: Path, option: str):
     assert imported(tmp_path, option) & HEAVY == set()
 
 
-def test_list_loads_no_device_library(tmp_path: Path):
-    assert imported(tmp_path, "list") & {"cupy", "pynvml", "torch"} == set()
+def test_list_loads_no_device_and_no_drawing_library(tmp_path: Path):
+    assert imported(tmp_path, "list") & {"altair", "cupy", "pynvml", "torch", "vl_convert"} == set()
 
 
 def test_import_gpubench_loads_the_standard_library_only(tmp_path: Path):
