@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from gpubench.plan import Library, cases, select
+from gpubench.plan import Library, Selected, cases, select
 from gpubench.result import Ceiling, Record
 from gpubench.suite import Case
 
@@ -13,6 +14,20 @@ PLAN = "ceilings"
 """The plan whose rows are roofs."""
 NO_ROOF = {"cache-resident", "below-resolution", "implausible"}
 """Flags of a figure that is no measure of a roof."""
+SMALL, LARGE = 16, 64
+"""A roof of DRAM is the slope between streams of at least so many last-level caches: the end of what is written may
+stay in a cache, and a start costs the same however long the stream is."""
+SIZE = "mib"
+"""The axis along which two rows of one stream differ."""
+
+
+@dataclass(frozen=True)
+class _Figure:
+    """A candidate for a roof; `small` is the other row where it is a slope."""
+
+    value: float
+    record: Record
+    small: Record | None = None
 
 
 def key(device: Mapping[str, Any], software: Mapping[str, Any]) -> str:
@@ -23,26 +38,75 @@ def key(device: Mapping[str, Any], software: Mapping[str, Any]) -> str:
     return ", ".join(str(part) for part in parts if part)
 
 
-def from_records(records: Iterable[Record], when: str) -> list[Ceiling]:
-    """The best figure of each roof among rows that were measured cold and in bursts, beyond what a cache can serve."""
-    best: dict[str, tuple[float, Record]] = {}
+def from_records(records: Iterable[Record], when: str, cache_bytes: int | None = None) -> list[Ceiling]:
+    """The best figure of each roof among rows that were measured cold and in bursts, beyond what a cache can serve.
+
+    `cache_bytes` is the last-level cache of the device; where two rows of a stream are long enough beside it, the best
+    slope is the roof of DRAM, else the best rate.
+    """
+    rates: dict[str, list[Record]] = {}
     for record in records:
-        if record.work is None or record.work.roof is None or NO_ROOF & set(record.flags):
-            continue
-        metric = record.metric("flops" if record.work.level is None else "bandwidth")
-        asked = record.conditions
-        if metric is None or asked.cache != "cold" or asked.load != "burst" or asked.data == "zeros":
-            continue
-        if metric.value > best.get(record.work.roof, (0.0, record))[0]:
-            best[record.work.roof] = (metric.value, record)
-    return [_ceiling(roof, value, record, when) for roof, (value, record) in best.items()]
+        if record.work is not None and record.work.roof is not None and _counts(record):
+            rates.setdefault(record.work.roof, []).append(record)
+    found = []
+    for roof, rows in rates.items():
+        figures = list(_slopes(rows, cache_bytes)) or [_Figure(_rate(row), row) for row in rows]
+        found.append(_ceiling(roof, max(figures, key=lambda figure: figure.value), when))
+    return found
 
 
-def _ceiling(roof: str, value: float, record: Record, when: str) -> Ceiling:
-    assert record.work is not None
-    if record.work.level is not None:
-        return Ceiling("bandwidth", roof, value, "B/s", record.id, when, "measured", level=record.work.level)
-    return Ceiling("compute", roof, value, "FLOP/s", record.id, when, "measured", dtype=record.work.dtype)
+def _counts(record: Record) -> bool:
+    """Whether a row can say anything of a roof."""
+    asked = record.conditions
+    usual = asked.cache == "cold" and asked.load == "burst" and asked.data != "zeros"
+    return usual and not NO_ROOF & set(record.flags) and _rate(record) > 0
+
+
+def _rate(record: Record) -> float:
+    metric = record.metric("flops" if record.work is None or record.work.level is None else "bandwidth")
+    return 0.0 if metric is None else metric.value
+
+
+def _slopes(rows: Sequence[Record], cache_bytes: int | None) -> Iterator[_Figure]:
+    """The slope of each stream that was measured at two sizes of which both are long enough."""
+    if cache_bytes is None:
+        return
+    streams: dict[tuple[Any, ...], list[Record]] = {}
+    for row in rows:
+        if row.work is not None and row.work.level == "DRAM" and SIZE in row.params:
+            same = tuple(sorted((name, value) for name, value in row.params.items() if name != SIZE))
+            streams.setdefault((row.benchmark, same), []).append(row)
+    for sizes in streams.values():
+        ordered = sorted(sizes, key=_bytes)
+        small, large = ordered[0], ordered[-1]
+        more_bytes, more_ns = _bytes(large) - _bytes(small), _ns(large) - _ns(small)
+        if _bytes(small) >= SMALL * cache_bytes and _bytes(large) >= LARGE * cache_bytes and min(more_bytes, more_ns) > 0:
+            yield _Figure(more_bytes / more_ns * 1e9, large, small)
+
+
+def _bytes(record: Record) -> int:
+    return 0 if record.work is None else record.work.bytes
+
+
+def _ns(record: Record) -> float:
+    metric = record.metric("time")
+    return 0.0 if metric is None else metric.value
+
+
+def _ceiling(roof: str, figure: _Figure, when: str) -> Ceiling:
+    row = figure.record
+    assert row.work is not None
+    if row.work.level is None:
+        return Ceiling("compute", roof, figure.value, "FLOP/s", row.id, when, "measured", dtype=row.work.dtype)
+    slope = None if figure.small is None else figure.small.id
+    level = row.work.level
+    return Ceiling("bandwidth", roof, figure.value, "B/s", row.id, when, "measured", level=level, slope_from=slope)
+
+
+def winners(found: Iterable[Ceiling], measured: Iterable[Case]) -> list[Case]:
+    """The cases whose rows are roofs: the best of a search is partly luck, so they are measured once more."""
+    wanted = {name for ceiling in found for name in (ceiling.record, ceiling.slope_from)}
+    return [case for case in measured if case.id in wanted]
 
 
 def merged(older: Iterable[Ceiling], newer: Iterable[Ceiling]) -> list[Ceiling]:
@@ -56,15 +120,16 @@ def merged(older: Iterable[Ceiling], newer: Iterable[Ceiling]) -> list[Ceiling]:
 
 def missing(library: Library, kind: str, planned: Sequence[Case], have: Sequence[Ceiling]) -> list[Case]:
     """The cases to measure so that the planned ones have their roofs: bandwidth, and flops in each of their dtypes."""
+    quick = bool(library.plan(PLAN).values.get("quick"))
     dtypes = {str(case.params["dtype"]) for case in planned if "dtype" in case.params}
     lacking = sorted(dtypes - {str(ceiling.dtype) for ceiling in have if ceiling.kind == "compute"})
     found = []
     for selected in select([PLAN], library):
-        if "dtype" not in selected.benchmark.axes:
+        axes = selected.benchmark.axes
+        if "dtype" not in axes:
             wanted = not any(ceiling.kind == "bandwidth" for ceiling in have)
-            found += cases([selected], kind) if wanted else []
-        elif lacking:
-            known = [dtype for dtype in lacking if dtype in selected.benchmark.axes["dtype"].choices]
-            asked = type(selected)(selected.benchmark, {**selected.asked, "dtype": known})
-            found += cases([asked], kind) if known else []
+            found += cases([selected], kind, quick) if wanted else []
+        elif known := [dtype for dtype in lacking if dtype in axes["dtype"].choices]:
+            asked = Selected(selected.benchmark, {**selected.asked, "dtype": known})
+            found += cases([asked], kind, quick)
     return found

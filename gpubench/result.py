@@ -163,7 +163,8 @@ class Record:
 @dataclass
 class Ceiling:
     """A measured roof of this device: `kind` bandwidth (B/s, with the memory `level`) or compute (FLOP/s, with the
-    `dtype` it holds for). `record` is the id of the row it is the best figure of."""
+    `dtype` it holds for). `record` is the id of the row it is the best figure of; with `slope_from`, the id of a row of
+    a smaller buffer, it is the slope between the two: more bytes over more time."""
 
     kind: Literal["bandwidth", "compute"]
     name: str
@@ -174,6 +175,7 @@ class Ceiling:
     source: Literal["measured", "stored"]
     level: str | None = None
     dtype: str | None = None
+    slope_from: str | None = None
 
 
 @dataclass

@@ -75,6 +75,61 @@ def test_a_roof_is_a_rate_whatever_the_headline_of_its_row() -> None:
     assert ceilings.from_records([row], WHEN)[0].value == pytest.approx(4e12, rel=1e-4)
 
 
+CACHE = 60 * 2**20
+
+
+def stream(mib: int, ns: int, unroll: int = 4, benchmark: str = "read") -> Record:
+    record = make_record(
+        "bandwidth", benchmark, params={"mib": mib, "unroll": unroll}, time_ns=ns, nbytes=mib * 2**20, flops=0
+    )
+    assert record.work is not None
+    record.work.level, record.work.roof = "DRAM", "DRAM read"
+    return record
+
+
+def test_a_roof_of_dram_is_the_slope_of_the_best_stream() -> None:
+    """Both streams pay 5 µs to start; what that hides must not."""
+    slow = [stream(2048, 500_000 + 5_000), stream(8192, 2_000_000 + 5_000)]
+    fast = [stream(2048, 480_000 + 5_000, unroll=8), stream(8192, 1_920_000 + 5_000, unroll=8)]
+    (roof,) = ceilings.from_records([*slow, *fast], WHEN, CACHE)
+    assert roof.value == pytest.approx(6144 * 2**20 / 1_440_000e-9, rel=1e-9)
+    assert (roof.record, roof.slope_from) == (fast[1].id, fast[0].id)
+    assert roof.value > ceilings.from_records([*slow, *fast], WHEN)[0].value
+
+
+def test_sizes_of_different_streams_make_no_slope() -> None:
+    rows = [stream(2048, 480_000), stream(8192, 1_990_000, unroll=8), stream(8192, 1_990_000, benchmark="torch-sum")]
+    (roof,) = ceilings.from_records(rows, WHEN, CACHE)
+    assert roof.slope_from is None
+    assert roof.record == rows[0].id
+
+
+@pytest.mark.parametrize(
+    ("small", "large"),
+    [(959, 8192), (2048, 3839), (2048, 2048)],
+    ids=["below 16 caches", "below 64 caches", "one size"],
+)
+def test_streams_too_short_beside_the_cache_make_no_slope(small: int, large: int) -> None:
+    rows = [stream(small, small * 250), stream(large, large * 250)]
+    assert ceilings.from_records(rows, WHEN, CACHE)[0].slope_from is None
+
+
+def test_a_longer_stream_that_took_no_longer_makes_no_slope() -> None:
+    rows = [stream(2048, 480_000), stream(8192, 480_000)]
+    assert ceilings.from_records(rows, WHEN, CACHE)[0].slope_from is None
+
+
+def test_winners_are_the_cases_behind_the_roofs() -> None:
+    library = Library()
+    measured = cases(select(["bandwidth/torch-sum", "peak/matmul"], library), "cuda")
+    found = [
+        Ceiling("bandwidth", "DRAM read", 1.0, "B/s", measured[1].id, WHEN, "measured", "DRAM", None, measured[0].id),
+        Ceiling("compute", "bfloat16 matmul", 1.0, "FLOP/s", measured[3].id, WHEN, "measured"),
+    ]
+    assert ceilings.winners(found, measured) == [measured[0], measured[1], measured[3]]
+    assert ceilings.winners([], measured) == []
+
+
 def test_of_two_of_a_name_the_higher() -> None:
     low, high = make_ceilings(peak=1e12), make_ceilings(peak=2e12)
     assert ceilings.merged(low, high[2:]) == [*low[:2], high[2]]

@@ -229,7 +229,6 @@ class Gpu:
 def gpu(monkeypatch: pytest.MonkeyPatch) -> Gpu:
     fake = Gpu()
     monkeypatch.setattr(timers, "profile", fake.profile)
-    monkeypatch.setattr(timers, "_hold", fake.hold)
     monkeypatch.setattr(timers, "_event_ns", fake.event_ns)
     monkeypatch.setattr(timers.torch.cuda, "synchronize", lambda device=None: None)
     clock = SimpleNamespace(sleep=fake.slept.append, perf_counter=lambda: 0.0)
@@ -237,8 +236,43 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> Gpu:
     return fake
 
 
-def cupti(gpu: Gpu, cold: bool = True) -> CuptiSampler:
-    return CuptiSampler(gpu.call, gpu.flush if cold else None, Timer("cupti", 32.0), flush_activities=FLUSH)
+class FakeHold:
+    """Holds the fake GPU's stream, and reads a clock after each call that ticks up by 10 MHz."""
+
+    def __init__(self, gpu: Gpu, trailing: int = 0) -> None:
+        self.gpu = gpu
+        self.trailing = trailing
+        self.calls = 0
+
+    def hold(self, seconds: float) -> None:
+        self.gpu.hold(seconds)
+
+    def start(self, calls: int, seconds: float) -> None:
+        self.calls, self.seconds = calls, seconds
+
+    def before(self, call: int) -> None:
+        self.gpu.hold(self.seconds)
+
+    def after(self, call: int) -> None:
+        for _ in range(self.trailing):
+            self.gpu.hold(1e-6)
+
+    def mhz(self) -> list[float | None]:
+        return [1000.0 + 10 * call if self.trailing else None for call in range(self.calls)]
+
+
+def cupti(gpu: Gpu, cold: bool = True, trailing: int = 0) -> CuptiSampler:
+    clock = FakeHold(gpu, trailing)
+    return CuptiSampler(gpu.call, gpu.flush if cold else None, Timer("cupti", 32.0), clock, flush_activities=FLUSH)
+
+
+def test_the_clock_read_beside_a_call_is_no_part_of_it(gpu: Gpu) -> None:
+    sampler = cupti(gpu, trailing=1)
+    sampler.warm_up()
+    batch = sampler.batch(4)
+    assert batch.gpu_ns == [2000] * 4
+    assert batch.sm_mhz == [1000.0, 1010.0, 1020.0, 1030.0]
+    assert sum(record.name == "spin" for record in gpu.records) == 8
 
 
 @pytest.mark.parametrize("cold", [True, False])
@@ -268,10 +302,10 @@ def test_a_long_call_is_given_a_longer_rest(gpu: Gpu) -> None:
     gpu.ns = 50_000_000
     sampler = cupti(gpu)
     rough = sampler.warm_up()
-    assert rough == pytest.approx(2 * 50e6 + (0.1 + timers.HOLD_S) * 1e9)
+    assert rough == pytest.approx(2 * 50e6 + (timers.REST_SHARE * 0.1 + timers.HOLD_S) * 1e9)
     gpu.slept.clear()
     sampler.batch(1)
-    assert gpu.slept == [pytest.approx(0.1)]
+    assert gpu.slept == [pytest.approx(timers.REST_SHARE * 0.1)]
 
 
 @pytest.mark.parametrize("lost", [slice(0, 1), slice(3, 4), slice(0, 5), slice(-1, None)])
@@ -332,7 +366,7 @@ def test_failed_sessions_keep_no_tensor(gpu: Gpu) -> None:
 
         gpu.losing = lambda session, records: records[1:]
         with pytest.raises(TimerFailed):
-            CuptiSampler(call, None, Timer("cupti", 1.0), 0).warm_up()
+            CuptiSampler(call, None, Timer("cupti", 1.0), FakeHold(gpu), 0).warm_up()
         return weakref.ref(tensor)
 
     gc.collect()
@@ -354,7 +388,7 @@ def test_gaps_over_a_tenth_of_the_span_mark_the_row(gpu: Gpu, gap: int, profiled
 
 
 def test_the_event_timer_times_the_call_alone(gpu: Gpu) -> None:
-    sampler = EventSampler(gpu.call, gpu.flush, Timer("event", 32.0, 5000.0))
+    sampler = EventSampler(gpu.call, gpu.flush, Timer("event", 32.0, 5000.0), FakeHold(gpu))
     sampler.warm_up()
     assert sampler.batch(4).gpu_ns == [2000] * 4
 
@@ -377,14 +411,14 @@ class Probed(Gpu):
 @pytest.fixture
 def probed(gpu: Gpu, monkeypatch: pytest.MonkeyPatch) -> Probed:
     fake = Probed()
-    for name, stand_in in {"profile": fake.profile, "_hold": fake.hold, "_event_ns": fake.event_ns}.items():
+    for name, stand_in in {"profile": fake.profile, "_event_ns": fake.event_ns}.items():
         monkeypatch.setattr(timers, name, stand_in)
     monkeypatch.setattr(torch, "empty", lambda *shape, device: fake)
     return fake
 
 
 def test_the_probe_reads_ticks_and_empty_readings(probed: Probed) -> None:
-    found = probe(probed.flush)
+    found = probe(probed.flush, FakeHold(probed))
     assert found.cupti.name == "cupti"
     assert found.cupti.tick_ns == 32
     assert found.cupti.empty_ns in (1952, 1984)
@@ -397,13 +431,13 @@ def test_the_probe_reads_ticks_and_empty_readings(probed: Probed) -> None:
 def test_the_probe_survives_sessions_that_lose_records(probed: Probed) -> None:
     """One loss must not cost a whole run its best timer."""
     probed.losing = lambda session, records: records[1:] if session in (1, 2, 4) else records
-    found = probe(probed.flush)
+    found = probe(probed.flush, FakeHold(probed))
     assert (found.flush_activities, found.cupti_failure) == (2, None)
 
 
 def test_the_probe_says_why_cupti_does_not_work(probed: Probed) -> None:
     probed.losing = lambda session, records: []
-    assert probe(probed.flush).cupti_failure == (
+    assert probe(probed.flush, FakeHold(probed)).cupti_failure == (
         "cupti does not work here: cupti gave 0 activity records for 40 kernels"
     )
 
@@ -411,7 +445,7 @@ def test_the_probe_says_why_cupti_does_not_work(probed: Probed) -> None:
         raise RuntimeError("CUPTI_ERROR_INSUFFICIENT_PRIVILEGES\nmore words")
 
     probed.losing = refused
-    assert probe(probed.flush).cupti_failure == (
+    assert probe(probed.flush, FakeHold(probed)).cupti_failure == (
         "cupti does not work here: RuntimeError: CUPTI_ERROR_INSUFFICIENT_PRIVILEGES"
     )
 

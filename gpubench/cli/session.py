@@ -7,7 +7,7 @@ import secrets
 import sys
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
@@ -18,7 +18,7 @@ from gpubench.cli.output import check_exports, from_here, show_run, write_export
 from gpubench.cli.screen import Screen
 from gpubench.cli.signals import Terminated, undisturbed
 from gpubench.discovery import Library
-from gpubench.errors import DeviceLost, GpubenchError, NothingMeasured
+from gpubench.errors import DeviceLost, GpubenchError, NothingMeasured, UsageError
 from gpubench.executor import Bench, Executor, InProcess, WorkerProcess
 from gpubench.exits import Exit, first
 from gpubench.jsonfile import dumps
@@ -110,7 +110,7 @@ class Session:
                 for record in records:
                     with undisturbed():
                         self.writer.add(record)
-            self._keep_own_ceilings()
+            self._keep_own_ceilings(planned)
         except KeyboardInterrupt:
             status, codes = "interrupted", [Exit.SIGINT]
         except Terminated:
@@ -141,36 +141,56 @@ class Session:
                     yield event  # it is saved before it is shown
                 seen.event(event)
 
+    @property
+    def _has_roofs(self) -> bool:
+        """Whether ceilings are wanted of this device at all."""
+        return self.settings.ceilings != "none" and self.executor.hello.facts["kind"] != "fake"
+
     def _ceilings(self, planned: Sequence[Case]) -> list[Ceiling]:
         """The roofs stored of this device, and those that had to be measured now."""
-        hello, mode = self.executor.hello, self.settings.ceilings
-        if mode == "none" or hello.facts["kind"] == "fake":
+        if not self._has_roofs:
             return []
-        key = ceilings.key(hello.facts, hello.software)
-        stored, problem = self.store.ceilings(key)
+        hello = self.executor.hello
+        stored, problem = self.store.ceilings(ceilings.key(hello.facts, hello.software))
         if problem:
             self.screen.warn(f"gpubench: {problem}")
-        known = [] if mode == "measure" else stored
+        known = [] if self.settings.ceilings == "measure" else stored
         todo = ceilings.missing(self.library, str(hello.facts["kind"]), planned, known)
         todo = [case for case in todo if case.id not in {each.id for each in planned}]
         if not todo:
             return known
         self.screen.say(f"measuring the ceilings of this device first ({len(todo)} cases)")
-        plan = self.library.plan(ceilings.PLAN)
-        budget = cast(float, plan.values.get("case_time", self.settings.case_time))
-        effort = Effort(Stopping(self.settings.max_noise, budget), self.settings.timer, self.settings.seed)
-        found = ceilings.from_records(self._measure(todo, effort, None), _now())
-        if found:
-            self.store.keep_ceilings(key, found)
+        budget = cast(float, self.library.plan(ceilings.PLAN).values.get("case_time", self.settings.case_time))
+        effort = replace(self.effort, stopping=Stopping(self.settings.max_noise, budget))
+        found = self._roofs(self._measure(todo, effort, None), todo, effort)
+        self._keep(found)
         return ceilings.merged(known, found)
 
-    def _keep_own_ceilings(self) -> None:
+    def _keep_own_ceilings(self, planned: Sequence[Case]) -> None:
         """Rows of this run that are roofs join its ceilings, and the store's."""
-        hello, run_ = self.executor.hello, self.writer.run
-        own = ceilings.from_records(run_.records, _now())
-        if own and self.settings.ceilings != "none" and hello.facts["kind"] != "fake" and not self.settings.quick:
-            self.writer.update(ceilings=ceilings.merged(run_.ceilings, own))
-            self.store.keep_ceilings(ceilings.key(hello.facts, hello.software), own)
+        if not self._has_roofs:
+            return
+        own = self._roofs(self.writer.run.records, planned, self.effort)
+        if own:
+            best = ceilings.merged(self.writer.run.ceilings, own)
+            self.writer.update(ceilings=best)
+            self._keep(best)
+
+    def _roofs(self, records: Iterable[Record], measured: Sequence[Case], effort: Effort) -> list[Ceiling]:
+        """The roofs among rows, each by a second measurement: the best of many rows is partly the luckiest."""
+        cache = self.executor.hello.facts.get("last_level_cache_bytes")
+        found = ceilings.from_records(records, _now(), cache)
+        again = ceilings.winners(found, measured)
+        return ceilings.from_records(self._measure(again, effort, None), _now(), cache) or found
+
+    def _keep(self, found: Sequence[Ceiling]) -> None:
+        """Keep roofs for the next run; a store that cannot be written costs a warning."""
+        hello = self.executor.hello
+        try:
+            if found:
+                self.store.keep_ceilings(ceilings.key(hello.facts, hello.software), found)
+        except UsageError as error:
+            self.screen.warn(f"gpubench: the ceilings are not kept: {error.message}")
 
 
 def outcome(records: Iterable[Record], planned: Sequence[Case]) -> list[Exit]:

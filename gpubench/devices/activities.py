@@ -61,16 +61,16 @@ def from_trace(trace: Mapping[str, Any]) -> list[Activity]:
     return sorted(found, key=lambda activity: (activity.correlation, activity.start_ns))
 
 
-def split(activities: Sequence[Activity], calls: int, before: int, each: int) -> list[list[Activity]]:
-    """The activities of each timed call. Every call was preceded by `before` activities and has `each` of its own.
+def split(activities: Sequence[Activity], calls: int, before: int, each: int, after: int = 0) -> list[list[Activity]]:
+    """The activities of each timed call: every call has `each` of its own, `before` ahead of them and `after` behind.
 
     TimerFailed where the records do not add up: some were lost, or calls differ.
     """
-    wanted = calls * (before + each)
+    size = before + each + after
+    wanted = calls * size
     if each < 1 or len(activities) != wanted:
         raise TimerFailed(f"cupti gave {len(activities)} activity records where {calls} calls make {wanted}")
-    size = before + each
-    return [list(activities[start + before : start + size]) for start in range(0, wanted, size)]
+    return [list(activities[start + before : start + before + each]) for start in range(0, wanted, size)]
 
 
 def half(activities: Sequence[Activity]) -> list[Activity]:

@@ -12,12 +12,13 @@ from typing import Any
 import torch
 
 from gpubench.devices import Call, Launch
+from gpubench.devices.clock import Hold, SmClock, Spin
 from gpubench.devices.kernels import Kernels
 from gpubench.devices.modes import cuda_precision
 from gpubench.devices.nvml import Nvml
 from gpubench.devices.tensors import TorchTensors, first_line, tensor_error
 from gpubench.devices.timers import CuptiSampler, EventSampler, Probe, probe
-from gpubench.errors import CaseError, DeviceLost, DeviceUnavailable, TimerFailed, UsageError
+from gpubench.errors import CaseError, DeviceLost, DeviceUnavailable, Skip, TimerFailed, UsageError
 from gpubench.result import Conditions
 from gpubench.workload import Kernel, Workload
 
@@ -135,15 +136,22 @@ class CudaDevice(TorchTensors):
         flush = self.flush if conditions.cache == "cold" else None
         known = self._probe
         if timer == "event":
-            return EventSampler(workload.call, flush, known.event)
+            return EventSampler(workload.call, flush, known.event, self._clock)
         if known.cupti_failure is not None:
             raise TimerFailed(known.cupti_failure)
-        return CuptiSampler(workload.call, flush, known.cupti, known.flush_activities)
+        return CuptiSampler(workload.call, flush, known.cupti, self._clock, known.flush_activities)
 
     @cached_property
     def _probe(self) -> Probe:
         self._wake()
-        return probe(self.flush)
+        return probe(self.flush, self._clock)
+
+    @cached_property
+    def _clock(self) -> Hold:
+        try:
+            return SmClock(self._kernels, self.torch_device)
+        except (Skip, CaseError):
+            return Spin()
 
     def _wake(self) -> None:
         until = time.monotonic() + WAKE_S

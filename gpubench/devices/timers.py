@@ -20,14 +20,15 @@ import torch
 
 from gpubench.devices import Batch, Call
 from gpubench.devices.activities import ROUNDING_NS, Activity, busy, from_trace, half, seen, span, split, tick
+from gpubench.devices.clock import Hold
 from gpubench.devices.tensors import first_line
 from gpubench.errors import TimerFailed
 from gpubench.result import Timer
 
 REST_S = 0.002
 """Rest before each call; 2 ms of it keep an H200 at its maximum clock where back-to-back matmuls lose a quarter."""
-REST_SHARE = 1.0
-"""A call that takes longer than REST_S is given a rest of this many times its own time."""
+REST_SHARE = 4.0
+"""A long call is given a rest of this many times its own time: a GPU at its power limit needs a fifth of the load."""
 GAPS = 0.10
 """Gaps between the activities of a call above this share of its span mark the row `profiled`."""
 TRIES = 3
@@ -43,8 +44,6 @@ HOLD_S = 200e-6
 HOLD_SHARE = 4.0
 """A call is given this many times the host time it takes to enqueue; a timer that records every launch slows it."""
 HOLD_MOST_S = 5e-3
-CYCLES_PER_S = 2.0e9
-"""Of the spinning kernel, whose unit is cycles of the SM clock: an order of magnitude is all that is needed."""
 
 T = TypeVar("T")
 
@@ -75,12 +74,12 @@ class Probe:
     cupti_failure: str | None = None
 
 
-def probe(flush: Call) -> Probe:
+def probe(flush: Call, clock: Hold) -> Probe:
     """Measure both timers with a kernel that writes one element."""
     tiny = torch.empty(1, device="cuda")
 
     def held_event() -> int:
-        _hold(HOLD_S)
+        clock.hold(HOLD_S)
         return _event_ns(lambda: tiny.fill_(1.0))
 
     def fills() -> None:
@@ -121,11 +120,6 @@ def _repeated(session: Callable[[], list[T]]) -> list[T]:
     return session()
 
 
-def _hold(seconds: float) -> None:
-    """Keep the stream busy for about so long."""
-    torch.cuda._sleep(int(seconds * CYCLES_PER_S))
-
-
 def _event_ns(call: Call) -> int:
     """One call between two events, in ns."""
     start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
@@ -137,9 +131,10 @@ def _event_ns(call: Call) -> int:
 
 
 class CudaSampler:
-    """What both timers share: warming up, resting, flushing. `flush` is None where the case is hot."""
+    """What both timers share: warming up, resting, flushing, holding. `flush` is None where the case is hot."""
 
-    def __init__(self, call: Call, flush: Call | None, timer: Timer) -> None:
+    def __init__(self, call: Call, flush: Call | None, timer: Timer, clock: Hold) -> None:
+        self._clock = clock
         self.timer = timer
         self._call = call
         self._flush = flush
@@ -155,7 +150,8 @@ class CudaSampler:
             self._call()
             enqueue.append(time.perf_counter() - begun)
             torch.cuda.synchronize()
-            self._prepare()
+            self._clear()
+            self._clock.hold(self._hold_s)
             readings.append(_event_ns(self._call))
             if len(readings) >= MOST_WARM_UPS:
                 break
@@ -164,18 +160,20 @@ class CudaSampler:
         self._hold_s = min(max(HOLD_S, HOLD_SHARE * min(enqueue)), HOLD_MOST_S)
         return rough + (self._rest_s + self._hold_s) * 1e9
 
-    def _prepare(self) -> None:
-        """Flush where the case is cold, then hold the stream."""
+    def _clear(self) -> None:
+        """Flush where the case is cold."""
         if self._flush is not None:
             self._flush()
-        _hold(self._hold_s)
 
-    def _paced(self, call: Call) -> None:
-        """Rest, flush, hold, call, wait."""
-        time.sleep(self._rest_s)
-        self._prepare()
-        call()
-        torch.cuda.synchronize()
+    def _paced(self, call: Call, calls: int) -> None:
+        """For each of so many calls, after the clock was started: rest, flush, hold, call, read the clock, wait."""
+        for number in range(calls):
+            time.sleep(self._rest_s)
+            self._clear()
+            self._clock.before(number)
+            call()
+            self._clock.after(number)
+            torch.cuda.synchronize()
 
 
 class EventSampler(CudaSampler):
@@ -184,9 +182,9 @@ class EventSampler(CudaSampler):
     def batch(self, n: int) -> Batch:
         """See Sampler."""
         readings: list[int] = []
-        for _ in range(n):
-            self._paced(lambda: readings.append(_event_ns(self._call)))
-        return Batch(readings, [1] * n, [None] * n)
+        self._clock.start(n, self._hold_s)
+        self._paced(lambda: readings.append(_event_ns(self._call)), n)
+        return Batch(readings, [1] * n, self._clock.mhz())
 
 
 class CuptiSampler(CudaSampler):
@@ -195,8 +193,8 @@ class CuptiSampler(CudaSampler):
     `flush_activities` is how many records one flush makes; how many one call makes is counted while warming up.
     """
 
-    def __init__(self, call: Call, flush: Call | None, timer: Timer, flush_activities: int) -> None:
-        super().__init__(call, flush, timer)
+    def __init__(self, call: Call, flush: Call | None, timer: Timer, clock: Hold, flush_activities: int) -> None:
+        super().__init__(call, flush, timer, clock)
         self._before = (flush_activities if flush is not None else 0) + 1  # and the kernel that holds the stream
         self._each = 0
 
@@ -210,13 +208,11 @@ class CuptiSampler(CudaSampler):
         """See Sampler. TimerFailed where the records do not add up in TRIES sessions."""
 
         def session() -> list[list[Activity]]:
-            def calls() -> None:
-                for _ in range(n):
-                    self._paced(self._call)
-
-            return split(profile(calls), n, self._before, self._each)
+            self._clock.start(n, self._hold_s)  # outside the session: what it does leaves records of its own
+            activities = profile(lambda: self._paced(self._call, n))
+            return split(activities, n, self._before, self._each, self._clock.trailing)
 
         calls = _repeated(session)
         spans = [span(call) for call in calls]
         gaps = sorted(1 - busy(call) / whole if whole else 0.0 for call, whole in zip(calls, spans, strict=True))
-        return Batch(spans, [1] * n, [None] * n, seen(calls[-1]), profiled=gaps[n // 2] > GAPS)
+        return Batch(spans, [1] * n, self._clock.mhz(), seen(calls[-1]), profiled=gaps[n // 2] > GAPS)
