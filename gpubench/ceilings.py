@@ -80,7 +80,11 @@ def _slopes(rows: Sequence[Record], cache_bytes: int | None) -> Iterator[_Figure
         ordered = sorted(sizes, key=_bytes)
         small, large = ordered[0], ordered[-1]
         more_bytes, more_ns = _bytes(large) - _bytes(small), _ns(large) - _ns(small)
-        if _bytes(small) >= SMALL * cache_bytes and _bytes(large) >= LARGE * cache_bytes and min(more_bytes, more_ns) > 0:
+        if (
+            _bytes(small) >= SMALL * cache_bytes
+            and _bytes(large) >= LARGE * cache_bytes
+            and min(more_bytes, more_ns) > 0
+        ):
             yield _Figure(more_bytes / more_ns * 1e9, large, small)
 
 

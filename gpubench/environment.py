@@ -13,7 +13,9 @@ import platform
 import re
 import subprocess
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from fnmatch import fnmatchcase
+from importlib import metadata
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
@@ -33,6 +35,7 @@ WATCHED = (
     "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE",
     "CUDA_LAUNCH_BLOCKING",
     "CUDA_MODULE_LOADING",
+    "CUDA_INJECTION64_PATH",
     "CUDA_MPS_*",
     "PYTORCH_*ALLOC_CONF",
     "TORCHINDUCTOR_*",
@@ -43,6 +46,24 @@ WATCHED = (
     "ATEN_CPU_CAPABILITY",
 )
 """Environment variables that change what is measured without a word."""
+
+LIBRARIES = (
+    "torch",
+    "triton",
+    "cupy-cuda12x",
+    "cupy-cuda13x",
+    "nvidia-cuda-nvrtc-cu12",
+    "nvidia-cuda-nvrtc",
+    "nvidia-cublas-cu12",
+    "nvidia-cublas",
+    "nvidia-cuda-cupti-cu12",
+    "nvidia-cuda-cupti",
+    "nvidia-cudnn-cu12",
+    "nvidia-cudnn-cu13",
+    "nvidia-ml-py",
+    "numpy",
+)
+"""Distributions that compute, compile, time or read the device. Those of CUDA are called by its major up to 12."""
 
 COMPARABLE = {
     "cuda": ("kind", "name", "memory_gib", "power_limit_w", "mig", "ecc"),
@@ -66,6 +87,15 @@ def tool() -> dict[str, Any]:
     return {"name": "gpubench", "version": __version__, "method": METHOD}
 
 
+def libraries() -> dict[str, str]:
+    """The versions of the libraries that matter here, by distribution; only those installed. Imports none of them."""
+    found = {}
+    for name in LIBRARIES:
+        with suppress(metadata.PackageNotFoundError):
+            found[name] = metadata.version(name)
+    return found
+
+
 def host(name: str | None = None, root: Path = ROOT, environ: Mapping[str, str] = os.environ) -> dict[str, Any]:
     """The machine: an `id` that is the same in every run here and tells nothing else, its system, CPU and memory.
 
@@ -81,6 +111,7 @@ def host(name: str | None = None, root: Path = ROOT, environ: Mapping[str, str] 
         "cpu": cpu["model"],
         "logical_cores": cpu["logical_cores_total"],
         "memory_bytes": cpuinfo.memory_facts(root)["memory_bytes"],
+        "governor": cpu["governor"],
         "virtual": "wsl" if "microsoft" in platform.release().lower() else cpu["hypervisor"],
         "container": _container(root, environ),
     }

@@ -55,6 +55,9 @@ class Executor(Protocol):
     def definition(self, case: Case) -> str:
         """The hash of the benchmark the case belongs to."""
 
+    def calibrate(self) -> dict[str, Any]:
+        """What the device measures of its timers once a run; empty where it cannot."""
+
     def measure(self, case: Case, effort: Effort) -> Iterator[Progress | Record]:
         """The case's progress and, last, its Record."""
 
@@ -93,6 +96,10 @@ class InProcess:
     def definition(self, case: Case) -> str:
         """See Executor."""
         return self.bench.definition(case)
+
+    def calibrate(self) -> dict[str, Any]:
+        """See Executor."""
+        return self.device.calibration()
 
     def measure(self, case: Case, effort: Effort) -> Iterator[Progress | Record]:
         """See Executor."""
@@ -139,6 +146,17 @@ class WorkerProcess:
         """See Executor."""
         return self.bench.definition(case)
 
+    def calibrate(self) -> dict[str, Any]:
+        """See Executor. A worker that dies of it is replaced by the first case."""
+        worker = self._worker or self._again()
+        try:
+            worker.send({"calibrate": True})
+            found = worker.receive(time.monotonic() + self.timeout).get("calibration", {})
+        except (_Closed, OSError, Timeout):
+            self._end()
+            return {}
+        return found if isinstance(found, dict) else {}
+
     def measure(self, case: Case, effort: Effort) -> Iterator[Progress | Record]:
         """See Executor. DeviceLost where no new worker can be started."""
         worker = self._worker or self._again()
@@ -163,6 +181,22 @@ class WorkerProcess:
             status, reason = "error", str(error)
         self._end()
         yield unmeasured(case, self.definition(case), status, reason)
+
+    def examine(self) -> dict[str, Any]:
+        """What the device's own process finds out by using it, see Device. DeviceLost where that ends it."""
+        worker = self._worker or self._again()
+        try:
+            worker.send({"examine": True})
+            answer = worker.receive(time.monotonic() + self.timeout)
+            if "examined" in answer:
+                return dict(answer["examined"])
+            reason = str(answer.get("lost", OUT_OF_TURN))
+        except Timeout:
+            reason = f"no answer within {self.timeout:g} s"
+        except (_Closed, OSError):
+            reason = worker.epitaph()
+        self._end()
+        raise DeviceLost(f"the device could not be examined: {reason}", "gpubench doctor --debug")
 
     def close(self) -> None:
         """End the worker."""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from gpubench import check, yardstick
+from gpubench import check, telemetry, yardstick
 from gpubench.errors import CaseError, DeviceLost, Skip, TimerFailed, UsageError
 from gpubench.result import Flag, Metric, Record, RecordStatus, Samples, Timer, Work
 from gpubench.sampling import Sampled, Stopping, sample
@@ -149,6 +149,8 @@ def _measure(benchmark: Benchmark, case: Case, device: Device, effort: Effort, r
         record.call_ns = device.call_ns(workload.call, CALLS_TIMED)
         after = device.telemetry()
         record.telemetry = {"before": before, "after": after}
+        if spoiled := telemetry.throttles(before, after):
+            record.telemetry["throttles"] = spoiled
     facts = device.facts()
     _judge(record, workload, facts.get("last_level_cache_bytes"), effort.stopping)
     _hold(record, yardstick.hold(record, facts))
@@ -209,7 +211,7 @@ def _judge(record: Record, workload: Workload, cache_bytes: int | None, stopping
         flags.append("noisy")  # an interval of one tick either way is as narrow as this timer can show
     if workload.level == "DRAM" and cache_bytes is not None and workload.bytes < RESIDENT * cache_bytes:
         flags.append("cache-resident")
-    if record.telemetry.get("after", {}).get("throttled") or record.telemetry.get("before", {}).get("throttled"):
+    if record.telemetry.get("throttles"):
         flags.append("throttled")
     record.flags += flags
     record.metrics = _metrics(workload, middle)

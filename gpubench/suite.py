@@ -211,28 +211,102 @@ def record_id(suite: str, benchmark: str, params: Mapping[str, Param]) -> str:
 def definition_of(function: Callable[..., Any]) -> str:
     """Sixteen hex digits that change when what the function computes changes.
 
-    The hash covers the function and whatever of the same file it uses, directly or not: functions, classes, constants.
-    Comments, docstrings, decorators and layout do not count, nor do the default values of axes, which select rows, nor
-    the values a kernel's defines may take, nor what a closure holds. It is taken from the syntax tree, so that it is
-    the same in every process and Python version. UsageError where the file has changed since it was loaded.
+    The hash covers the function and whatever it uses, directly or not, of the same file and of the formulas of
+    gpubench.model: functions, classes, constants. Comments, docstrings, decorators and layout do not count, nor do the
+    default values of axes, which select rows, nor the values a kernel's defines may take, nor what a closure holds. It
+    is taken from the syntax tree, so that it is the same in every process and Python version. UsageError where the file
+    has changed since it was loaded.
     """
     function = inspect.unwrap(function)
     lines, _ = inspect.findsource(function)
-    file = ast.parse("".join(lines))
-    bound: dict[str, list[ast.stmt]] = {}
-    for statement in file.body:
-        for name in _names_bound(statement):
-            bound.setdefault(name, []).append(statement)
-    chosen = _strip(_find(function, file))
-    todo, used = [chosen], {function.__name__}
+    file = _Source("", "".join(lines))
+    chosen = _strip(_find(function, file.tree))
+    todo, used = [(file, chosen)], {("", function.__name__)}
     parts = [_canonical(chosen)]
     while todo:
-        for name in sorted(_names_read(todo.pop()) - used):
-            used.add(name)
-            statements = [_strip(statement) for statement in bound.get(name, [])]
-            parts += [f"{name}:{_canonical(statement)}" for statement in statements]
-            todo += statements
+        for module, name in sorted(_used(*todo.pop()) - used):
+            used.add((module, name))
+            source = _model(module) if module else file
+            statements = [_strip(statement) for statement in source.bound.get(name, [])]
+            parts += [f"{source.prefix}{name}:{_canonical(statement)}" for statement in statements]
+            todo += [(source, statement) for statement in statements]
     return hashlib.sha256("\n".join(sorted(parts)).encode()).hexdigest()[:16]
+
+
+_MODEL = Path(__file__).parent / "model"
+
+
+class _Source:
+    """A file's syntax: by name, the statements at its top that bind it, and the dotted names that it imports.
+
+    `module` is empty for a suite's file, and else a module of gpubench.model.
+    """
+
+    def __init__(self, module: str, text: str) -> None:
+        self.module = module
+        self.prefix = f"{module}." if module else ""
+        self.tree = ast.parse(text)
+        self.bound: dict[str, list[ast.stmt]] = {}
+        for statement in self.tree.body:
+            for name in _names_bound(statement):
+                self.bound.setdefault(name, []).append(statement)
+        self.imports: dict[str, str] = {}
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                self.imports |= {alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names}
+            elif isinstance(node, ast.Import):
+                for alias in node.names:
+                    first = alias.name.partition(".")[0]
+                    self.imports[alias.asname or first] = alias.name if alias.asname else first
+
+
+def _model_file(module: str) -> Path | None:
+    """The file of a module of gpubench.model; None for any other name."""
+    parts = module.split(".")
+    if parts[:2] != ["gpubench", "model"]:
+        return None
+    place = _MODEL.joinpath(*parts[2:])
+    return next(filter(Path.is_file, (Path(f"{place}.py"), place / "__init__.py")), None)
+
+
+@cache
+def _model(module: str) -> _Source:
+    file = _model_file(module)
+    assert file is not None
+    return _Source(module, file.read_text(encoding="utf-8"))
+
+
+def _used(source: _Source, tree: ast.AST) -> set[tuple[str, str]]:
+    """The names that a tree of this file reads, of the top of this file or of the model's, each with its module."""
+    return {found for chain in _chains(tree) for found in _resolved(source, chain)}
+
+
+def _resolved(source: _Source, chain: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    """The names that a chain of attributes (`work.flops`) may stand for. A module by itself is all of its names."""
+    yield source.module, chain[0]
+    if chain[0] not in source.imports:
+        return
+    parts = (*source.imports[chain[0]].split("."), *chain[1:])
+    for size in range(len(parts), 1, -1):
+        module, rest = ".".join(parts[:size]), parts[size:]
+        if _model_file(module) is not None:
+            inside = _model(module)
+            yield from _resolved(inside, rest) if rest else ((module, name) for name in inside.bound)
+            return
+
+
+def _chains(node: ast.AST) -> Iterator[tuple[str, ...]]:
+    """The names that a tree reads, each with the attributes it takes of it."""
+    attributes: list[str] = []
+    while isinstance(node, ast.Attribute):
+        attributes.insert(0, node.attr)
+        node = node.value
+    if isinstance(node, ast.Name):
+        if isinstance(node.ctx, ast.Load):
+            yield (node.id, *attributes)
+    else:
+        for child in ast.iter_child_nodes(node):
+            yield from _chains(child)
 
 
 _Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
@@ -257,10 +331,6 @@ def _names_bound(statement: ast.stmt) -> set[str]:
     nodes = list(ast.walk(statement))
     stored = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
     return stored | {node.name for node in nodes if isinstance(node, _Definition)}
-
-
-def _names_read(tree: ast.AST) -> set[str]:
-    return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
 
 
 def _canonical(node: object) -> str:

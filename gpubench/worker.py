@@ -1,7 +1,8 @@
 """The process that owns the device: `python -m gpubench.worker`, started by `gpubench.executor`.
 
-One JSON line in: {"open": device} or {"measure": suite/benchmark, …}. JSON lines out: {"hello": …} or {"failed": …};
-{"progress": …} and one {"record": …}, or {"lost": …} and the end. Whatever else is printed here goes to stderr.
+One JSON line in: {"open": device}, {"calibrate": true}, {"examine": true} or {"measure": suite/benchmark, …}. JSON
+lines out: {"hello": …} or {"failed": …}; {"calibration": …}; {"examined": …}; {"progress": …} and one {"record": …}, or
+{"lost": …} and the end. Whatever else is printed here goes to stderr.
 """
 
 from __future__ import annotations
@@ -74,7 +75,12 @@ def serve(receive: Callable[[], bytes], send: Send) -> None:
         else:
             assert device is not None
             try:
-                _measure(request, device, suites, send)
+                if "calibrate" in request:
+                    send({"calibration": device.calibration()})
+                elif "examine" in request:
+                    send({"examined": device.examine()})
+                else:
+                    _measure(request, device, suites, send)
             except DeviceLost as error:
                 send({"lost": str(error)})
                 return

@@ -65,9 +65,8 @@ __device__ __forceinline__ vec each(Map map) {
 // Blocks take tiles of UNROLL × blockDim neighbouring accesses, block b the tiles b, b + gridDim, …: `many(i, step)` does
 // UNROLL accesses a block apart, `one(i)` a single one of a tile that the buffer's end cuts short.
 template <class Many, class One>
-__device__ __forceinline__ void walk(long long n, Many many, One one) {
-    const long long tile = (long long)blockDim.x * UNROLL;
-    for (long long first = blockIdx.x * tile; first < n; first += gridDim.x * tile) {
+__device__ __forceinline__ void walk(long long n, long long tile, long long blocks, Many many, One one) {
+    for (long long first = blockIdx.x * tile; first < n; first += blocks * tile) {
         const long long i = first + threadIdx.x;
         if (first + tile <= n) {
             many(i, (long long)blockDim.x);
@@ -75,6 +74,11 @@ __device__ __forceinline__ void walk(long long n, Many many, One one) {
             for (long long at = i; at < n; at += blockDim.x) one(at);
         }
     }
+}
+
+template <class Many, class One>
+__device__ __forceinline__ void walk(long long n, Many many, One one) {
+    walk(n, (long long)blockDim.x * UNROLL, gridDim.x, many, one);
 }
 
 // The sum over a block, in its thread 0. Blocks are whole warps.
@@ -89,10 +93,12 @@ __device__ __forceinline__ float block_sum(float total) {
     return total;
 }
 
-// One partial sum a block, so that every element is in exactly one number of the output.
-extern "C" __global__ void stream_read(const vec* __restrict__ x, float* __restrict__ out, long long n) {
+// One partial sum a block, so that every element is in exactly one number of the output. `tile` and `blocks`, which the
+// launch implies, are arguments for the sake of the CPU's counterpart: it has no blocks, and adds up the same shares.
+extern "C" __global__ void stream_read(
+    const vec* __restrict__ x, float* __restrict__ out, long long n, long long tile, long long blocks) {
     float total = 0;
-    walk(n,
+    walk(n, tile, blocks,
         [&](long long i, long long step) {
             vec v[UNROLL];
 #pragma unroll
@@ -154,22 +160,21 @@ extern "C" __global__ void stream_triad(
         [&](long long i) { store(y + i, map(load(x + i), load(z + i))); });
 }
 
-// The grid reads a buffer that fits the L2, `passes` times. .cg: the L1 keeps nothing of it. One partial sum a block.
-extern "C" __global__ void l2_read(const float4* __restrict__ x, float* __restrict__ out, long long n, int passes) {
+// The blocks read a buffer that fits the L2 `passes` times over, tile after tile in turn; the turns run on from one pass
+// into the next, so that no block has more to read than another. .cg: the L1 keeps nothing. One partial sum a block.
+extern "C" __global__ void l2_read(const float4* __restrict__ x, float* __restrict__ out, int tiles, int passes) {
+    const int tile = blockDim.x * UNROLL, ahead = gridDim.x % tiles;
     float total = 0;
-    for (int pass = 0; pass < passes; ++pass) {
-        walk(n,
-            [&](long long i, long long step) {
-                float4 v[UNROLL];
+    int here = blockIdx.x % tiles;
+    for (long long turn = blockIdx.x; turn < (long long)tiles * passes; turn += gridDim.x) {
+        const float4* at = x + (long long)here * tile + threadIdx.x;
+        float4 v[UNROLL];
 #pragma unroll
-                for (int u = 0; u < UNROLL; ++u) v[u] = __ldcg(x + i + u * step);
+        for (int u = 0; u < UNROLL; ++u) v[u] = __ldcg(at + u * blockDim.x);
 #pragma unroll
-                for (int u = 0; u < UNROLL; ++u) total += (v[u].x + v[u].y) + (v[u].z + v[u].w);
-            },
-            [&](long long i) {
-                const float4 v = __ldcg(x + i);
-                total += (v.x + v.y) + (v.z + v.w);
-            });
+        for (int u = 0; u < UNROLL; ++u) total += (v[u].x + v[u].y) + (v[u].z + v[u].w);
+        here += ahead;
+        if (here >= tiles) here -= tiles;
     }
     total = block_sum(total);
     if (threadIdx.x == 0) out[blockIdx.x] = total;

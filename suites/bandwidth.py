@@ -1,8 +1,8 @@
 """Bandwidth: how fast do bytes come from DRAM and go back, and from the memories that are nearer?
 
-The buffers of the streams are many times the last-level cache, so that what is measured is DRAM. A copy counts two bytes
-per byte copied: one read, one written. Each stream is measured by a kernel of our own over a short search (accesses in
-flight, threads a block, streaming hints), and beside it by torch's operation, the side to beat.
+The buffers of the streams are many times the last-level cache, so that what is measured is DRAM. A copy counts two
+bytes per byte copied: one read, one written. Each stream is measured by a kernel of our own over a short search
+(accesses in flight, threads a block, streaming hints), and beside it by torch's operation, the side to beat.
 """
 
 from __future__ import annotations
@@ -11,21 +11,31 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
-from gpubench import Axis, Suite, Workload
+from gpubench import Axis, Skip, Suite, Workload
 
 suite = Suite(__file__)
 
 MIB = Axis([2048, 8192], cpu=[256], quick_cpu=[128])
-"""Size of one buffer in MiB (2^20 bytes). Two sizes give a slope, free of what a start costs and of what stays cached."""
+"""Size of one buffer in MiB (2^20 bytes). Two of them give a slope, free of a start's cost and of what stays cached."""
 WORDS = 2**20 // 4
 """float32 numbers in a MiB."""
-VECTOR, UNROLL, THREADS = Axis([16], minimum=4), Axis([1, 4], cpu=[1], quick=[4]), Axis([256, 1024], cpu=[1024], quick=[256])
-HINT = Axis(["plain", "streaming"], cpu=["plain"], quick=["plain"])
-BLOCKS = Axis([0], minimum=0)
-"""Blocks a multiprocessor; 0: as many as the buffer has tiles."""
-SEARCH = {"vector": VECTOR, "unroll": UNROLL, "threads": THREADS, "hint": HINT, "blocks": BLOCKS}
+
+
+def search(unroll: int, threads: int, hint: str) -> dict[str, Axis]:
+    """The axes of a stream's search. The values given are the quick ones: the best, or near it, on the GPUs seen.
+
+    vector: bytes of one access. unroll: accesses of a thread in flight. blocks: blocks a multiprocessor; 0 as many as
+    the buffer has tiles.
+    """
+    return {
+        "vector": Axis([16], minimum=4),
+        "unroll": Axis([1, 4], cpu=[1], quick=[unroll]),
+        "threads": Axis([256, 1024], cpu=[1024], quick=[threads]),
+        "hint": Axis(["plain", "streaming"], cpu=["plain"], quick=[hint]),
+        "blocks": Axis([0], minimum=0),
+    }
+
+
 DEFINES = {"VECTOR": [4, 8, 16], "UNROLL": [1, 2, 4, 8], "HINT": [0, 1]}
 
 READ = suite.kernel("stream_read", defines=DEFINES)
@@ -64,83 +74,101 @@ def stream(
 
 def launch(
     device: Any, mib: int, vector: int, unroll: int, threads: int, hint: str, blocks: int
-) -> tuple[np.int64, dict[str, Any]]:
-    """Accesses of the whole buffer, and how a kernel is launched to make them."""
+) -> tuple[Any, Any, dict[str, Any]]:
+    """A kernel's last arguments, VALUE and the accesses that cover the buffer, and how it is launched to make them."""
+    import numpy as np
+
     accesses = mib * 2**20 // vector
     tiles = math.ceil(accesses / (threads * unroll))
     units = device.facts().get("multiprocessors") or 1
     grid = min(tiles, blocks * units) if blocks else tiles
-    return np.int64(accesses), {
+    return np.float32(VALUE), np.int64(accesses), {
         "grid": grid, "block": threads, "VECTOR": vector, "UNROLL": unroll, "HINT": int(hint == "streaming"),
     }  # fmt: skip
 
 
-@suite.benchmark(mib=MIB, **SEARCH)
-def read(device: Any, mib: int, vector: int, unroll: int, threads: int, hint: str, blocks: int) -> Workload:
-    """Read one buffer of float32; every block adds up its share."""
+def whole_warps(threads: int) -> None:
+    """A sum over a block takes blocks of whole warps."""
+    if threads % 32:
+        raise Skip(f"blocks of {threads} threads are not whole warps of 32")
+
+
+def sums_of_tiles(x: Any, tile: int) -> Any:
+    """The float64 sum of each `tile` neighbouring elements; the last tile may be cut short."""
     import torch
 
-    n, how = launch(device, mib, vector, unroll, threads, hint, blocks)
-    source = device.random(mib * WORDS, "float32")
-    sums = device.unwritten(how["grid"], "float32")
-    tile = threads * unroll * vector // 4
+    whole = x.numel() // tile * tile
+    sums = x[:whole].view(-1, tile).sum(1, dtype=torch.float64)
+    return torch.cat([sums, x[whole:].sum(0, keepdim=True, dtype=torch.float64)]) if whole < x.numel() else sums
 
-    def partial_sums() -> Any:
-        """The sum of each block's tiles: of tile t by block t modulo the grid."""
-        padded = torch.nn.functional.pad(source, (0, -source.numel() % tile))
-        tiles = padded.view(-1, tile).sum(1, dtype=torch.float64)
-        return torch.nn.functional.pad(tiles, (0, -tiles.numel() % how["grid"])).view(-1, how["grid"]).sum(0)
 
+def sums_of_blocks(tiles: Any, grid: int) -> Any:
+    """The sum of each block's tiles: tile t is block t modulo the grid's."""
+    import torch
+
+    return torch.nn.functional.pad(tiles, (0, -tiles.numel() % grid)).view(-1, grid).sum(0)
+
+
+@suite.benchmark(mib=MIB, **search(4, 1024, "plain"))
+def read(device: Any, mib: int, vector: int, unroll: int, threads: int, hint: str, blocks: int) -> Workload:
+    """Read one buffer of float32; every block adds up its share."""
+    import numpy as np
+
+    whole_warps(threads)
+    _, n, how = launch(device, mib, vector, unroll, threads, hint, blocks)
+    grid, tile, words = how["grid"], threads * unroll, threads * unroll * vector // 4
+    source, sums = device.random(mib * WORDS, "float32"), device.unwritten(grid, "float32")
     work = stream(
-        sums, READ(source, sums, n, **how), partial_sums, "float64 sums", "DRAM read",
-        mib * 2**20 + 4 * how["grid"], exact=False, flops=mib * WORDS - how["grid"],
+        sums, READ(source, sums, n, np.int64(tile), np.int64(grid), **how),
+        lambda: sums_of_blocks(sums_of_tiles(source, words), grid), "float64 sums", "DRAM read",
+        mib * 2**20 + 4 * grid, exact=False, flops=mib * WORDS - grid,
     )  # fmt: skip
-    work.reduction = math.ceil(mib * WORDS / how["grid"])
+    work.reduction = words * math.ceil(mib * WORDS / words / grid)
     return work
 
 
-@suite.benchmark(mib=MIB, **SEARCH)
+@suite.benchmark(mib=MIB, **search(1, 256, "streaming"))
 def write(device: Any, mib: int, vector: int, unroll: int, threads: int, hint: str, blocks: int) -> Workload:
     """Write one number into the whole of a buffer of float32."""
     import torch
 
-    n, how = launch(device, mib, vector, unroll, threads, hint, blocks)
+    value, n, how = launch(device, mib, vector, unroll, threads, hint, blocks)
     target = device.unwritten(mib * WORDS, "float32")
     return stream(
-        target, WRITE(target, np.float32(VALUE), n, **how), lambda: torch.full_like(target, VALUE),
+        target, WRITE(target, value, n, **how), lambda: torch.full_like(target, VALUE),
         "the number written", "DRAM write", mib * 2**20, exact=True,
     )  # fmt: skip
 
 
-@suite.benchmark(mib=MIB, **SEARCH)
+@suite.benchmark(mib=MIB, **search(1, 256, "plain"))
 def copy(device: Any, mib: int, vector: int, unroll: int, threads: int, hint: str, blocks: int) -> Workload:
     """Copy one buffer of float32 to another."""
-    n, how = launch(device, mib, vector, unroll, threads, hint, blocks)
+    _, n, how = launch(device, mib, vector, unroll, threads, hint, blocks)
     source, target = device.random(mib * WORDS, "float32"), device.unwritten(mib * WORDS, "float32")
     return stream(
         target, COPY(source, target, n, **how), lambda: source, "the source", "DRAM copy", 2 * mib * 2**20, exact=True
     )
 
 
-@suite.benchmark(mib=MIB, **SEARCH)
+@suite.benchmark(mib=MIB, **search(1, 256, "plain"))
 def scale(device: Any, mib: int, vector: int, unroll: int, threads: int, hint: str, blocks: int) -> Workload:
     """y = a x over buffers of float32."""
-    n, how = launch(device, mib, vector, unroll, threads, hint, blocks)
+    value, n, how = launch(device, mib, vector, unroll, threads, hint, blocks)
     source, target = device.random(mib * WORDS, "float32"), device.unwritten(mib * WORDS, "float32")
     return stream(
-        target, SCALE(source, target, np.float32(VALUE), n, **how), lambda: source.double() * VALUE,
+        target, SCALE(source, target, value, n, **how), lambda: source.double() * VALUE,
         "float64 product", "DRAM scale", 2 * mib * 2**20, exact=False, flops=mib * WORDS,
     )  # fmt: skip
 
 
-@suite.benchmark(mib=MIB, **SEARCH)
+@suite.benchmark(mib=MIB, **search(1, 1024, "plain"))
 def triad(device: Any, mib: int, vector: int, unroll: int, threads: int, hint: str, blocks: int) -> Workload:
     """y = a x + z over buffers of float32: STREAM's triad."""
-    n, how = launch(device, mib, vector, unroll, threads, hint, blocks)
+    value, n, how = launch(device, mib, vector, unroll, threads, hint, blocks)
     x, z = device.random(mib * WORDS, "float32", seed=0), device.random(mib * WORDS, "float32", seed=1)
     target = device.unwritten(mib * WORDS, "float32")
     return stream(
-        target, TRIAD(x, z, target, np.float32(VALUE), n, **how), lambda: x.double() * VALUE + z.double(),
+        target, TRIAD(x, z, target, value, n, **how), lambda: x.double() * VALUE + z.double(),
         "float64 triad", "DRAM triad", 3 * mib * 2**20, exact=False, flops=2 * mib * WORDS,
     )  # fmt: skip
 
@@ -209,27 +237,26 @@ def torch_triad(device: Any, mib: int) -> Workload:
 @suite.benchmark(percent=Axis([50, 75]), unroll=Axis([8], minimum=4), threads=Axis([256, 1024], quick=[256]))
 def l2_read(device: Any, percent: int, unroll: int, threads: int) -> Workload:
     """Read a buffer that takes up part of the L2 cache, 128 times in one kernel; the L1 keeps nothing of it."""
+    import numpy as np
+
+    whole_warps(threads)
     facts = device.facts()
+    cache = facts.get("last_level_cache_bytes")
+    if not cache:
+        raise Skip("the size of the L2 cache is not known")
     tile = threads * unroll
-    n = int(facts["last_level_cache_bytes"] * percent / 100) // (16 * tile) * tile
-    grid = facts.get("multiprocessors", 1) * (2048 // threads)
-    source, sums = device.random(4 * n, "float32"), device.unwritten(grid, "float32")
-
-    def partial_sums() -> Any:
-        """The sum of each block's tiles, as often as they are read."""
-        import torch
-
-        tiles = source.view(-1, 4 * tile).sum(1, dtype=torch.float64)
-        return L2_PASSES * torch.nn.functional.pad(tiles, (0, -tiles.numel() % grid)).view(-1, grid).sum(0)
-
+    tiles = max(1, cache * percent // 100 // (16 * tile))
+    grid = facts.get("multiprocessors", 1) * (facts.get("threads_per_multiprocessor", 2048) // threads)
+    source, sums = device.random(4 * tile * tiles, "float32"), device.unwritten(grid, "float32")
+    turns = tiles * L2_PASSES
     return Workload(
-        run=L2_READ(source, sums, np.int64(n), np.int32(L2_PASSES), grid=grid, block=threads, UNROLL=unroll),
+        run=L2_READ(source, sums, np.int32(tiles), np.int32(L2_PASSES), grid=grid, block=threads, UNROLL=unroll),
         output=sums,
-        reference=partial_sums,
+        reference=lambda: sums_of_blocks(sums_of_tiles(source, 4 * tile).repeat(L2_PASSES), grid),
         reference_name="float64 sums",
-        flops=4 * n * L2_PASSES - grid,
-        bytes=16 * n * L2_PASSES,
-        reduction=math.ceil(4 * n * L2_PASSES / grid),
+        flops=4 * tile * turns - min(grid, turns),
+        bytes=16 * tile * turns,
+        reduction=4 * tile * math.ceil(turns / grid),
         dtype="float32",
         level="L2",
         roof="L2 read",
@@ -240,24 +267,24 @@ def l2_read(device: Any, percent: int, unroll: int, threads: int) -> Workload:
 @suite.benchmark(blocks=Axis([2]))
 def shared_read(device: Any, blocks: int) -> Workload:
     """Read shared memory over and over, 16 bytes a thread, with every multiprocessor full and no bank conflict."""
-    import torch
+    import numpy as np
 
     grid, threads, unrolled = device.facts().get("multiprocessors", 1) * blocks, 1024, 8
     source, sums = device.random(4 * threads, "float32"), device.unwritten((grid, threads), "float32")
 
-    def of_a_thread() -> Any:
+    def of_threads() -> Any:
         """A thread reads the vectors a warp apart from its own on, round and round: each of its 32 equally often."""
-        vectors = source.view(threads // 32, 32, 4).double()
-        mine = vectors.sum((0, 2)) * (SHARED_PASSES * unrolled / (threads // 32))
-        return mine.repeat(threads // 32).expand(grid, threads)
+        warps = threads // 32
+        lanes = source.view(warps, 32, 4).double().sum((0, 2))
+        return (lanes * (SHARED_PASSES * unrolled / warps)).repeat(warps).expand(grid, threads)
 
     reads = grid * threads * unrolled * SHARED_PASSES
     return Workload(
         run=SHARED_READ(source, sums, np.int32(SHARED_PASSES), grid=grid, block=threads),
         output=sums,
-        reference=lambda: of_a_thread().to(torch.float64),
+        reference=of_threads,
         reference_name="float64 sums",
-        flops=4 * reads,
+        flops=4 * reads - grid * threads,
         bytes=16 * reads,
         reduction=4 * unrolled * SHARED_PASSES,
         dtype="float32",

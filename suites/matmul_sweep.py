@@ -51,8 +51,8 @@ def matmul(device: Any, n: int, m: int, k: int, dtype: str, layout: str) -> Work
     return Workload(
         run=lambda: torch.mm(a, b, out=c),
         output=c,
-        reference=lambda: a.double() @ b.double(),
-        reference_name="float64 matmul",
+        reference=lambda: work.reference(a, b),
+        reference_name=work.reference_name(dtype),
         flops=work.flops(m, n, k),
         bytes=work.bytes(m, n, k, itemsize),
         reduction=k,

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from gpubench import Axis, Suite, Unsupported, Workload
 from gpubench.model import matmul as work
 
@@ -29,19 +27,23 @@ DTYPES = ["float64", "float32", "tf32", "float16", "bfloat16", "float8_e4m3", "i
     blocks=Axis([4], cpu=[256]),
 )
 def fma(device: Any, format: str, threads: int, blocks: int) -> Workload:
-    """Chains of multiply-adds in registers: the peak of the units that are not for matrices. An int32 one counts 2 too."""
+    """Chains of multiply-adds in registers: the peak of the units that are not for matrices.
+
+    An int32 one counts 2 too. What it writes is there to be checked; no bytes are counted.
+    """
+    import numpy as np
+
     grid = blocks * (device.facts().get("multiprocessors") or 1)
-    counts = device.unwritten(grid * threads, "float32")
+    n = grid * threads
+    counts = device.unwritten(n, "float32")
     lanes = 2 if format.endswith("x2") else 1
-    kernel = FMA_CHAINS(
-        counts, np.float32(1), np.int32(ROUNDS), np.int64(grid * threads), grid=grid, block=threads, TYPE=FORMATS[format]
-    )
+    arguments = counts, np.float32(1), np.int32(ROUNDS), np.int64(n)
     return Workload(
-        run=kernel,
+        run=FMA_CHAINS(*arguments, grid=grid, block=threads, TYPE=FORMATS[format]),
         output=counts,
         reference=lambda: counts.new_full(counts.shape, lanes * ROUNDS * (CHAINS * LINKS + sum(range(CHAINS)))),
         reference_name="the number of links",
-        flops=2 * lanes * grid * threads * CHAINS * LINKS * ROUNDS,
+        flops=2 * lanes * n * CHAINS * LINKS * ROUNDS,
         accumulate="exact",
         dtype=ARITHMETIC[format],
         roof=f"{format} FMA",
@@ -67,36 +69,35 @@ def matmul(device: Any, shape: str, dtype: str) -> Workload:
 
     m, n, k = map(int, shape.split("x"))
     stored = STORED.get(dtype, dtype)
-    a = device.random((m, k), stored, seed=0)
     transposed = dtype in ("float8_e4m3", "int8")
-    b = device.random((n, k), stored, seed=1).t() if transposed else device.random((k, n), stored, seed=1)
+    a, b = device.random((m, k), stored, seed=0), device.random((n, k) if transposed else (k, n), stored, seed=1)
     common: dict[str, Any] = {
-        "flops": work.flops(m, n, k), "reduction": k, "dtype": dtype, "roof": f"{dtype} matmul",
-        "reference_name": "float64 matmul", "primary": "flops",
+        "flops": work.flops(m, n, k), "reduction": k, "dtype": dtype, "roof": f"{dtype} matmul", "primary": "flops",
+        "reference_name": work.reference_name(dtype),
     }  # fmt: skip
     if dtype == "int8":
-        a, b = (a * 32).clamp_(-127, 127).to(torch.int8), (b.t() * 32).clamp_(-127, 127).to(torch.int8).t()
+        a, b = ((32 * x).clamp_(-127, 127).to(torch.int8) for x in (a, b))
         c = torch.empty((m, n), dtype=torch.int32, device=a.device)
         return Workload(
-            run=lambda: torch._int_mm(a, b, out=c), output=c, reference=lambda: a.double() @ b.double(),
+            run=lambda: torch._int_mm(a, b.t(), out=c), output=c, reference=lambda: work.reference(a, b.t()),
             bytes=work.bytes(m, n, k, 1) + 3 * m * n, accumulate="exact", **common,
         )  # fmt: skip
     if dtype == "float8_e4m3":
         if device.kind != "cuda" or torch.cuda.get_device_capability() < (8, 9):
             raise Unsupported("float8 matrix products need compute capability 8.9 or newer")
-        a, b = a.to(torch.float8_e4m3fn), b.t().to(torch.float8_e4m3fn).t()
+        a, b = a.to(torch.float8_e4m3fn), b.to(torch.float8_e4m3fn)
         c = device.unwritten((m, n), "bfloat16")
         unit = torch.ones((), device=a.device)
         return Workload(
             run=lambda: torch._scaled_mm(
-                a, b, scale_a=unit, scale_b=unit, out_dtype=torch.bfloat16, use_fast_accum=True, out=c
+                a, b.t(), scale_a=unit, scale_b=unit, out_dtype=torch.bfloat16, use_fast_accum=True, out=c
             ),
-            output=c, reference=lambda: a.to(torch.float32).double() @ b.to(torch.float32).double(),
+            output=c, reference=lambda: work.reference(a.float(), b.float().t()),
             bytes=work.bytes(m, n, k, 1) + m * n, **common,
         )  # fmt: skip
     c = device.unwritten((m, n), stored)
     return Workload(
-        run=lambda: torch.mm(a, b, out=c), output=c, reference=lambda: a.double() @ b.double(),
+        run=lambda: torch.mm(a, b, out=c), output=c, reference=lambda: work.reference(a, b),
         bytes=work.bytes(m, n, k, c.element_size()), accumulate="float64" if dtype == "float64" else "float32",
         precision="tf32" if dtype == "tf32" else "ieee", **common,
     )  # fmt: skip

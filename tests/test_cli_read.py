@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from command import FAKE, FAULTS, OK, gpubench, saved, statuses, strict
 
-COMMANDS = ("run", "roofline", "list", "info", "show", "schema")
+COMMANDS = ("run", "roofline", "list", "doctor", "info", "show", "schema")
 HELPS = [(), *((name,) for name in COMMANDS)]
 
 # The flags of `run` that its users' scripts rely on

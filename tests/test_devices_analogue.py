@@ -20,11 +20,20 @@ from gpubench.workload import Kernel
 TOYS = Path(__file__).parent / "toys/kernels"
 SOURCE = """
 #include "two.cuh"
-extern "C" void scalars(double* out, bool b, unsigned char u8, short i16, int i32, long long i64, float f32, double f64) {
+extern "C" void scalars(double* out, bool b, unsigned char u8, short i16, int i32, long long i64, float f32,
+                        double f64) {
     const double seen[] = {(double)b, (double)u8, (double)i16, (double)i32, (double)i64, (double)f32, f64};
     for (int i = 0; i < 7; i++) out[i] = TWO * seen[i] + OFFSET;
 }
 extern "C" void no_openmp(float* out) { out[0] = 1; }
+"""
+THREADS = """
+#include <omp.h>
+extern "C" void threads(int* out) {
+#pragma omp parallel
+#pragma omp single
+    out[0] = omp_get_num_threads();
+}
 """
 
 if not any(map(shutil.which, analogue.COMPILERS)):
@@ -54,7 +63,8 @@ def test_it_runs_with_the_kernels_arguments_and_defines() -> None:
 
 
 def test_scalars_arrive_as_what_they_are(suite: Path) -> None:
-    given = [np.bool_(True), np.uint8(200), np.int16(-3), np.int32(-70_000), np.int64(2**40), np.float32(2.25), np.float64(1 / 3)]  # fmt: skip
+    given = [np.bool_(True), np.uint8(200), np.int16(-3), np.int32(-70_000), np.int64(2**40)]
+    given += [np.float32(2.25), np.float64(1 / 3)]
     out = torch.zeros(7, dtype=torch.float64)
     Analogues().launcher(kernel("scalars", out, *given), suite).call()
     assert out.tolist() == [2 * float(value) + 1 for value in given]
@@ -88,8 +98,24 @@ def test_a_kernel_in_another_source_has_its_analogue_beside_that(suite: Path) ->
 def test_no_counterpart_is_a_skip(suite: Path) -> None:
     with pytest.raises(Skip, match=r"^no CPU counterpart of nowhere in toy\.cpp$"):
         Analogues().launcher(kernel("nowhere", torch.zeros(1)), suite)
-    with pytest.raises(Skip, match="^no CPU counterpart of no_openmp$"):
+    with pytest.raises(Skip, match=r"^no CPU counterpart of no_openmp$"):
         Analogues().launcher(kernel("no_openmp", torch.zeros(1)), suite.with_name("nothing.py"))
+
+
+@pytest.mark.parametrize("name", ["read", "write", "abs", "memcpy", "omp_get_num_threads"])
+def test_a_function_of_another_library_is_no_counterpart(suite: Path, name: str) -> None:
+    """This one is linked with OpenMP and the C library, where the loader goes on looking."""
+    suite.with_suffix(".cpp").write_text(THREADS)
+    with pytest.raises(Skip, match=rf"^no CPU counterpart of {name} in toy\.cpp$"):
+        Analogues().launcher(kernel(name, torch.zeros(1)), suite)
+
+
+@pytest.mark.parametrize("name", ["read", "write", "abs"])
+def test_a_counterpart_may_have_the_name_of_another_librarys_function(suite: Path, name: str) -> None:
+    suite.with_suffix(".cpp").write_text(f'extern "C" void {name}(float* out) {{ out[0] = 7; }}\n')
+    out = torch.zeros(1)
+    Analogues().launcher(kernel(name, out), suite).call()
+    assert out.item() == 7
 
 
 def test_no_compiler_is_a_skip(suite: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -121,10 +147,7 @@ def test_arguments_that_are_refused(suite: Path, arg: Any, words: str) -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="OpenMP's library is found by its name on Linux")
 def test_it_uses_torchs_threads(tmp_path: Path) -> None:
-    (tmp_path / "toy.cpp").write_text(
-        '#include <omp.h>\nextern "C" void threads(int* out) {\n#pragma omp parallel\n#pragma omp single\n'
-        "    out[0] = omp_get_num_threads();\n}\n"
-    )
+    (tmp_path / "toy.cpp").write_text(THREADS)
     out = torch.zeros(1, dtype=torch.int32)
     before = torch.get_num_threads()
     try:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import builtins
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 
 from gpubench.devices import find as find_module
+from gpubench.devices import nvml
 from gpubench.devices.cpu import CpuDevice
+from gpubench.devices.cuda import CudaDevice
 from gpubench.devices.find import find
 from gpubench.errors import DeviceUnavailable, UsageError
-from gpubench.testing import FakeDevice
+from gpubench.testing import FAKE_ANSWERS, FakeDevice, FakeGpu, FakeNvml
 
 
 @pytest.fixture
@@ -60,12 +63,92 @@ def test_words_that_mean_nothing(word: str) -> None:
     assert "auto, cpu, cuda, cuda:N or a GPU's UUID" in caught.value.hint
 
 
-@pytest.mark.usefixtures("cuda_build")
-@pytest.mark.parametrize("mask", ["", "-1", "9"])
-def test_a_mask_that_hides_every_gpu_is_named(monkeypatch: pytest.MonkeyPatch, mask: str) -> None:
+@pytest.fixture
+def two_gpus(monkeypatch: pytest.MonkeyPatch) -> list[FakeGpu]:
+    """An NVML that sees two GPUs."""
+    gpus = [FakeGpu(f"GPU-{n}0000000-0000-0000-0000-000000000000", f"00000000:0{n}:00.0") for n in range(2)]
+    monkeypatch.setattr(nvml, "_library", lambda: FakeNvml(*gpus))
+    return gpus
+
+
+@pytest.mark.usefixtures("cuda_build", "two_gpus")
+@pytest.mark.parametrize(
+    ("mask", "reason"),
+    [
+        ("", "it is empty"),
+        ("-1", "-1 ends it"),
+        ("9", "there is no GPU 9 (2 GPUs, numbers 0 to 1)"),
+        ("GPU-8932f937", "no GPU here is GPU-8932f937"),
+        ("MIG-89c850dc", "no MIG instance here is MIG-89c850dc"),
+        ("0,0", "it names 0 twice"),
+    ],
+)
+def test_a_mask_that_hides_every_gpu_is_named(monkeypatch: pytest.MonkeyPatch, mask: str, reason: str) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", mask)
-    with pytest.raises(DeviceUnavailable, match=rf"no CUDA device \(CUDA_VISIBLE_DEVICES is '{mask}'\)"):
+    with pytest.raises(DeviceUnavailable) as caught:
         find("cuda")
+    assert caught.value.message == f"--device cuda: no CUDA device (CUDA_VISIBLE_DEVICES is {mask!r}: {reason})"
+    assert find("auto")[1] == f"no CUDA device (CUDA_VISIBLE_DEVICES is {mask!r}: {reason}); measuring the CPU"
+
+
+@pytest.mark.usefixtures("cuda_build")
+def test_a_mask_is_named_where_nothing_is_known_of_the_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nvml, "_library", lambda: FakeNvml(nvmlInit=lambda: OSError("no libnvidia-ml")))
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
+    assert find("auto")[1] == (
+        "no CUDA device (no NVIDIA driver or no GPU; CUDA_VISIBLE_DEVICES is '1'); measuring the CPU"
+    )
+
+
+BUSY = {"GetUtilizationRates": SimpleNamespace(gpu=97)}
+SHARED = {"GetComputeRunningProcesses": [SimpleNamespace(pid=-1), SimpleNamespace(pid=-2)]}
+
+
+@pytest.mark.usefixtures("cuda_build")
+@pytest.mark.parametrize(
+    ("shown", "answers", "notice"),
+    [
+        ((0, 1), ({}, {}), None),
+        ((0, 1), ({}, BUSY), None),
+        ((0, 1), (BUSY, {}), "cuda:0 is busy (utilization 97 %); cuda:1 is idle: --device cuda:1"),
+        ((1, 0), ({}, BUSY), "cuda:0 is busy (utilization 97 %); cuda:1 is idle: --device cuda:1"),
+        ((0, 1), (BUSY | SHARED, BUSY), "cuda:0 is busy (utilization 97 %, 2 other processes)"),
+        ((0,), (SHARED, {}), "cuda:0 is busy (2 other processes)"),
+        ((0, 1), (dict.fromkeys(FAKE_ANSWERS, OSError("refused")), {}), None),
+        ((0, 1), (BUSY, dict.fromkeys(FAKE_ANSWERS, OSError("refused"))), "cuda:0 is busy (utilization 97 %)"),
+    ],
+    ids=[
+        "both idle",
+        "the second busy",
+        "the first busy",
+        "shown in another order",
+        "both busy",
+        "one GPU",
+        "unknown",
+        "unknown is not idle",
+    ],
+)
+@pytest.mark.parametrize("word", ["auto", "cuda", "cuda:1"])
+def test_the_first_gpu_is_taken_and_an_idle_one_named(
+    monkeypatch: pytest.MonkeyPatch,
+    two_gpus: list[FakeGpu],
+    word: str,
+    shown: tuple[int, ...],
+    answers: tuple[dict[str, Any], dict[str, Any]],
+    notice: str | None,
+) -> None:
+    """CUDA's numbers are not NVML's: each GPU is asked by its UUID."""
+    for gpu, given in zip(two_gpus, answers, strict=True):
+        gpu.answers = given
+    chosen: list[str] = []
+    properties = [SimpleNamespace(uuid=two_gpus[n].uuid.removeprefix("GPU-")) for n in shown]
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: len(shown))
+    monkeypatch.setattr(torch.cuda, "init", lambda: None)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", properties.__getitem__)
+    monkeypatch.setattr(CudaDevice, "named", chosen.append)
+    monkeypatch.setattr(find_module, "find_spec", lambda name: None)
+    assert find(word)[1] == (None if word == "cuda:1" else notice)
+    assert chosen == ["cuda:1" if word == "cuda:1" else "cuda:0"]
 
 
 @pytest.mark.usefixtures("cuda_build")

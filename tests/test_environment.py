@@ -8,6 +8,7 @@ import platform
 import re
 import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -98,6 +99,7 @@ def test_host_takes_a_name_only_from_its_user() -> None:
 HOST_KEYS = {
     "id",
     "id_reason",
+    "governor",
     "os",
     "distribution",
     "kernel",
@@ -398,3 +400,13 @@ def test_loads_no_library() -> None:
     code = f"import sys, gpubench.environment; print({heavy!r} & set(sys.modules) or 'none')"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "none"
+
+
+def test_versions_of_libraries_are_told_without_importing_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    def version(name: str) -> str:
+        if name == "triton":
+            return "3.6.0"
+        raise metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(metadata, "version", version)
+    assert environment.libraries() == {"triton": "3.6.0"}

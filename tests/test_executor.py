@@ -126,3 +126,53 @@ def test_close_may_be_called_twice(bench: Bench):
     assert record.status == "ok"
     executor.close()
     executor.close()
+
+
+def test_what_a_device_measures_of_its_timers_reaches_the_parent(bench: Bench) -> None:
+    device = FakeDevice(tick_ns=4.0)
+    assert InProcess(device, bench).calibrate() == {"timers": {"fake": {"tick_ns": 4.0, "empty_ns": 0.0}}}
+    executor = WorkerProcess("fake", bench, timeout=30)
+    try:
+        assert executor.calibrate() == FakeDevice().calibration()
+        assert [record.status for record in executor.measure(CASE, Effort()) if isinstance(record, Record)] == ["ok"]
+    finally:
+        executor.close()
+
+
+def test_a_worker_that_dies_of_it_is_replaced(tmp_path: Path, bench: Bench) -> None:
+    python = impostor(tmp_path, "input(); say(HELLO)", "input(); os._exit(9)")
+    executor = WorkerProcess("fake", bench, timeout=5, python=python)
+    assert executor.calibrate() == {}
+    executor.python = sys.executable
+    try:
+        assert [record.status for record in executor.measure(CASE, Effort()) if isinstance(record, Record)] == ["ok"]
+    finally:
+        executor.close()
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("os._exit(3)", "the worker ended (exit status 3)"),
+        ('say(\'{"lost": "gone"}\')', "gone"),
+        ("say('{}')", "the worker spoke out of turn"),
+        ("signal.pause()", "no answer within 0.3 s"),
+    ],
+    ids=["ended", "lost", "out of turn", "silent"],
+)
+def test_a_device_that_does_not_survive_being_examined(tmp_path: Path, bench: Bench, line: str, reason: str):
+    python = impostor(tmp_path, "input(); say(HELLO); input()", line)
+    executor = WorkerProcess("fake", bench, 0.3 if "pause" in line else 30, python=python)
+    with pytest.raises(DeviceLost) as caught:
+        executor.examine()
+    executor.close()
+    assert caught.value.message == f"the device could not be examined: {reason}"
+
+
+def test_a_device_is_examined_and_measured_by_one_worker(bench: Bench):
+    executor = WorkerProcess("fake", bench, 30)
+    assert executor.examine() == {}
+    *_, record = executor.measure(CASE, Effort())
+    assert isinstance(record, Record)
+    assert record.status == "ok"
+    executor.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -106,6 +107,34 @@ def test_facts_are_literal_have_units_and_unknown_is_said() -> None:
     assert lines["extra"] == "none"
     assert lines["version"] == "0.1.0"
     assert printed(info.table({})) == "no facts\n"
+
+
+def test_what_is_unknown_has_its_reason_and_values_below_a_unit_have_it() -> None:
+    facts = {
+        "device": {
+            "power_w": None,
+            "mig": None,
+            "ecc": True,
+            "caches": {"L2": {"bytes": 62_914_560}},
+            "clock_event_ns": {"hardware power brake": 3_200_000, "software power cap": None},
+            "unavailable": {"power_w": "Not Supported\x1b[2J"},
+        },
+        "now": {"sm_mhz": None, "power_w": None, "unavailable": {"nvml": "NVML: Driver Not Loaded"}},
+    }
+    text = printed(info.table(facts))
+    lines = [re.split(r" {2,}", line.strip()) for line in text.splitlines()[2:]]
+    assert lines == [
+        ["device"],
+        ["power", "unknown: Not Supported\ufffd[2J"],
+        ["mig", "unknown"],
+        ["ecc", "yes"],
+        ["caches L2", "62.9 MB"],
+        ["clock event hardware power brake", "3.20 ms"],
+        ["clock event software power cap", "unknown"],
+        ["now"],
+        ["sm", "unknown: NVML: Driver Not Loaded"],
+        ["power", "unknown: NVML: Driver Not Loaded"],
+    ]
 
 
 def test_a_number_without_a_unit_or_not_finite_is_printed_as_it_is() -> None:

@@ -576,9 +576,11 @@ def test_a_cache_that_is_not_known_flags_nothing() -> None:
 @pytest.mark.parametrize("throttled", [("before",), ("after",), ()])
 def test_a_throttled_row_is_flagged_and_kept(throttled: tuple[str, ...]) -> None:
     device = Logged()
-    device.telemetries = [{"throttled": when in throttled} for when in ("before", "after")]
+    hot = {"clock_events": ["hardware thermal slowdown"]}
+    device.telemetries = [hot if when in throttled else {} for when in ("before", "after")]
     record = row(device=device)
     assert record.flags == (["throttled"] if throttled else [])
+    assert record.telemetry.get("throttles") == (["hardware thermal slowdown"] if throttled else None)
     assert record.summary is not None
 
 

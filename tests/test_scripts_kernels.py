@@ -71,7 +71,7 @@ def test_every_variant_is_compiled_for_every_architecture() -> None:
 
 def test_variants_are_summed_up() -> None:
     done = kernels(TOYS)
-    assert done.stdout.splitlines()[1].startswith("scale.cu scale (4 variants)  10–")
+    assert done.stdout.splitlines()[1].split()[:5] == ["scale.cu", "scale", "(4", "variants)", "10–22"]
 
 
 def test_an_error_names_its_line_in_the_file_that_has_it(tmp_path: Path) -> None:

@@ -6,15 +6,18 @@ import itertools
 import re
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpubench.discovery import load_suite
+import gpubench.model
+from gpubench import suite as suite_module
+from gpubench.discovery import Library, load_suite
 from gpubench.errors import UsageError
 from gpubench.result import Conditions
 from gpubench.suite import Axis, Benchmark, Case, Suite, definition_of, record_id
@@ -367,6 +370,124 @@ def test_the_same_in_every_version_of_python(definition: Callable[[str], str]) -
     """The value of Python 3.11; a version with other fields in its syntax tree must give it too. It changes with the
     way the hash is made, and then no row of an older run stays comparable: a decision, not a detail."""
     assert definition(TEXT) == "4a1e935c4789258c"
+
+
+# Definitions that use the model
+
+FORMULAS = '''
+"""Formulas."""
+from math import pi
+from gpubench.model.basis import double as twice
+
+CAP = 256
+UNUSED = 1
+
+
+def flops(n):
+    """How many."""
+    return twice(n) * CAP
+
+
+def bytes(n):
+    return n * pi
+'''
+BASIS = """
+from gpubench.errors import UsageError
+
+TWO = 2
+
+
+def double(n):
+    return TWO * n
+
+
+def triple(n):
+    return 3 * n
+"""
+IMPORTS = [
+    ("from gpubench.model import formulas", "formulas.flops(n)"),
+    ("from gpubench.model import formulas as work", "work.flops(n)"),
+    ("from gpubench.model.formulas import flops", "flops(n)"),
+    ("from gpubench.model.formulas import flops as count", "[count][0](n)"),
+    ("import gpubench.model.formulas", "gpubench.model.formulas.flops(n)"),
+    ("import gpubench.model.formulas as work", "helper(n) or work.flops(n).real"),
+    ("from gpubench import model", "model.formulas.flops(n)"),
+    ("", "flops(n)\n    from gpubench.model.formulas import flops"),
+    ("from gpubench.model.formulas import flops", "scaled(n)"),
+]
+
+
+@pytest.fixture
+def modelled(
+    definition: Callable[[str], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[..., str]]:
+    """The definition of a suite whose model has these two modules, which are read but never run."""
+    for name in ("basis", "formulas"):  # what the suite imports when it is loaded
+        monkeypatch.setitem(sys.modules, f"gpubench.model.{name}", ModuleType(name))
+        monkeypatch.setattr(gpubench.model, name, sys.modules[f"gpubench.model.{name}"], raising=False)
+    monkeypatch.setattr(sys.modules["gpubench.model.formulas"], "flops", None, raising=False)
+    monkeypatch.setattr(suite_module, "_MODEL", tmp_path / "model")
+    (tmp_path / "model").mkdir()
+
+    def modelled(text: str, formulas: str = FORMULAS, basis: str = BASIS) -> str:
+        (tmp_path / "model/__init__.py").write_text("")
+        (tmp_path / "model/formulas.py").write_text(formulas)
+        (tmp_path / "model/basis.py").write_text(basis)
+        suite_module._model.cache_clear()
+        return definition(text)
+
+    yield modelled
+    suite_module._model.cache_clear()
+
+
+def using(statement: str, call: str) -> str:
+    """The suite with a call of the model in its benchmark, or in `scaled`, which the benchmark uses."""
+    text = changed("from math import pi", f"from math import pi\n{statement}")
+    if call == "scaled(n)":
+        return changed("return n * FACTOR", "return flops(n) * FACTOR", text)
+    return changed("    size = inner", f"    count = {call}\n    size = inner", text)
+
+
+@pytest.mark.parametrize(("statement", "call"), IMPORTS)
+def test_a_formula_of_the_model_is_part_of_what_uses_it(
+    modelled: Callable[..., str], statement: str, call: str
+) -> None:
+    text = using(statement, call)
+    before = modelled(text)
+    for old, new in [("twice(n) * CAP", "twice(n) + CAP"), ("CAP = 256", "CAP = 128"), ("double as", "triple as")]:
+        assert modelled(text, changed(old, new, FORMULAS)) != before, new
+    for old, new in [("TWO * n", "TWO + n"), ("TWO = 2", "TWO = 3")]:
+        assert modelled(text, FORMULAS, changed(old, new, BASIS)) != before, new
+    for old, new in [("UNUSED = 1", "UNUSED = 2"), ("n * pi", "n"), ('    """How many."""\n', "    # so many\n")]:
+        assert modelled(text, changed(old, new, FORMULAS)) == before, new
+    assert modelled(text, FORMULAS, changed("3 * n", "4 * n", BASIS)) == before
+    assert modelled(text) == before
+
+
+def test_a_module_of_the_model_that_is_passed_on_counts_whole(modelled: Callable[..., str]) -> None:
+    text = using("from gpubench.model import formulas", 'getattr(formulas, "flops")(n)')
+    before = modelled(text)
+    assert modelled(text, changed("n * pi", "n", FORMULAS)) != before
+    assert modelled(text, FORMULAS, changed("TWO = 2", "TWO = 3", BASIS)) != before
+    assert modelled(text, FORMULAS, changed("3 * n", "4 * n", BASIS)) == before
+
+
+def test_formulas_of_one_name_in_two_files_are_two(modelled: Callable[..., str]) -> None:
+    text = using("from gpubench.model import formulas", "formulas.helper(n)")
+    with_helper = f"{FORMULAS}\n\ndef helper(n):\n    return n\n"
+    before = modelled(text, with_helper)
+    assert modelled(text, changed("    return n\n", "    return -n\n", with_helper)) != before
+    assert modelled(changed("scaled(n) + 1", "scaled(n) + 2", text), with_helper) != before
+
+
+def test_a_suites_formulas_are_found() -> None:
+    """The suite that is used most: its definition holds the flops it counts."""
+    library = Library()
+    function = library.suite("matmul-sweep").benchmarks["matmul"].function
+    file = suite_module._Source("", Path(function.__code__.co_filename).read_text())
+    assert {("gpubench.model.matmul", name) for name in ("flops", "bytes", "alignment", "reference")} <= (
+        suite_module._used(file, file.tree)
+    )
 
 
 def test_a_nested_function_is_found_by_its_line() -> None:

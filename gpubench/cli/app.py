@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from gpubench import __version__
-from gpubench.cli import read, run
+from gpubench.cli import doctor, read, run
 from gpubench.cli.help import GroupedCommand, GroupedCommands
 from gpubench.errors import UsageError
 from gpubench.exits import Exit
@@ -59,6 +59,7 @@ COMMANDS: dict[str, tuple[str, Callable[..., Any]]] = {
     "run": (START, run.run),
     "roofline": (START, read.roofline),
     "list": (START, read.list_),
+    "doctor": (START, doctor.doctor),
     "info": (START, read.info),
     "show": (UNDERSTAND, read.show),
     "schema": (MORE, read.schema),

@@ -153,9 +153,13 @@ def info(
             worker.close()
         if hello.notice:
             screen.warn(f"gpubench: {hello.notice}")
+        device_facts = dict(hello.facts)
+        now = device_facts.pop("at_opening", None)
         facts = {
-            "device": dict(hello.facts),
+            "device": device_facts,
+            **({} if now is None else {"now": now}),
             "software": dict(hello.software),
+            "libraries": environment.libraries(),
             "host": environment.host(),
             "tool": environment.tool(),
             "environment": environment.watched_variables(os.environ),

@@ -105,6 +105,8 @@ class Session:
         status: RunStatus = "complete"
         codes: list[Exit] = []
         try:
+            calibration = self.executor.calibrate()
+            self.writer.update(device={**self.writer.run.device, "calibration": calibration})
             self.writer.update(ceilings=self._ceilings(planned))
             with closing(self._measure(planned, self.effort, self.settings.max_time)) as records:
                 for record in records:

@@ -112,8 +112,15 @@ class Device(Protocol):
     def call_ns(self, call: Call, n: int) -> list[int]:
         """Host time of n calls enqueued back to back, each in ns; empty where a call is host work anyway."""
 
+    def calibration(self) -> dict[str, Any]:
+        """What is measured once a run: the timers' ticks and empty readings, and what a cold cache costs."""
+
     def telemetry(self) -> dict[str, Any]:
         """Clocks, power, temperature now; None with a reason for what cannot be read."""
+
+    def examine(self) -> dict[str, Any]:
+        """What takes seconds to find out and no run needs: `noise` (gpubench.devices.examine) and more of the device's
+        own. Why something does not work is part of the answer."""
 
     def case_error(self, error: BaseException) -> CaseError:
         """The error of a case in gpubench's words. DeviceLost is raised where the device no longer answers."""

@@ -14,6 +14,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -50,10 +51,9 @@ class Analogues:
         if key not in self._libraries:
             self._libraries[key] = compiled(file, kernel.defines)
         library = self._libraries[key]
-        try:
-            function = library[kernel.name]
-        except AttributeError:
-            raise Skip(f"no CPU counterpart of {kernel.name} in {file.name}") from None
+        function = _entry(library, kernel.name)
+        if function is None:
+            raise Skip(f"no CPU counterpart of {kernel.name} in {file.name}")
         function.restype = None
         _use_threads(library)
 
@@ -97,6 +97,33 @@ def first_error(log: str) -> str | None:
     if placed:
         return f"{Path(placed[1]).name}:{placed[2]}: {placed[3].strip()}"
     return next((line.strip() for line in log.splitlines() if "error" in line), None)
+
+
+class _Place(ctypes.Structure):
+    """Where an address lies, as dladdr tells it (Dl_info)."""
+
+    _fields_ = (
+        ("file", ctypes.c_char_p),
+        ("base", ctypes.c_void_p),
+        ("symbol", ctypes.c_char_p),
+        ("address", ctypes.c_void_p),
+    )
+
+
+def _entry(library: ctypes.CDLL, name: str) -> Any:
+    """The library's own function of that name; None where it has none.
+
+    The loader goes on to the libraries it is linked with, and would find the C library's `read`.
+    """
+    try:
+        function = library[name]
+    except AttributeError:
+        return None
+    if sys.platform == "win32":  # its loader looks nowhere else
+        return function
+    place = _Place()
+    ctypes.CDLL(None).dladdr(ctypes.cast(function, ctypes.c_void_p), ctypes.byref(place))
+    return function if place.file == os.fsencode(library._name) else None
 
 
 def _use_threads(library: ctypes.CDLL) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from gpubench.devices import Batch, Call, Launch, cpuinfo
+from gpubench.devices import Batch, Call, Launch, cpuinfo, examine
 from gpubench.devices.analogue import Analogues
 from gpubench.devices.modes import cpu_precision
 from gpubench.devices.tensors import TorchTensors, tensor_error
@@ -24,6 +24,8 @@ COLD_CACHES = 2
 MOST_COPIES = 4096
 MEMORY_SHARE = 8
 """The copies together take at most one part in this many of the free memory."""
+PRODUCT = 512
+"""Rows and columns of the matrices whose product shows how noisy a CPU is: a millisecond or so."""
 WARM_UP_S = 0.05
 TICKS_A_SAMPLE = 200
 """A sample holds enough calls to last this many ticks of the clock."""
@@ -95,9 +97,19 @@ class CpuDevice(TorchTensors):
         """None: on a CPU the call is the work."""
         return []
 
+    def calibration(self) -> dict[str, Any]:
+        """See Device."""
+        return {"timers": {self._clock.name: {"tick_ns": self._clock.tick_ns, "empty_ns": self._clock.empty_ns}}}
+
     def telemetry(self) -> dict[str, Any]:
         """Nothing yet: a CPU's clocks are not read."""
         return {}
+
+    def examine(self) -> dict[str, Any]:
+        """See Device. The noise is that of a product of two matrices on all threads."""
+        a, b = self.random((PRODUCT, PRODUCT), "float32", 1), self.random((PRODUCT, PRODUCT), "float32", 2)
+        out = self.unwritten((PRODUCT, PRODUCT), "float32")
+        return {"noise": examine.noise(HostSampler([lambda: torch.mm(a, b, out=out)], self._clock))}
 
     def case_error(self, error: BaseException) -> CaseError:
         """See Device."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, suppress
@@ -11,13 +12,14 @@ from typing import Any
 
 import torch
 
-from gpubench.devices import Call, Launch
+from gpubench.devices import Call, Launch, examine
 from gpubench.devices.clock import Hold, SmClock, Spin
 from gpubench.devices.kernels import Kernels
 from gpubench.devices.modes import cuda_precision
-from gpubench.devices.nvml import Nvml
+from gpubench.devices.nvml import Nvml, inventory
 from gpubench.devices.tensors import TorchTensors, first_line, tensor_error
-from gpubench.devices.timers import CuptiSampler, EventSampler, Probe, probe
+from gpubench.devices.timers import CuptiSampler, EventSampler, Probe, activities_of, probe
+from gpubench.devices.visible import NAME, mask_words
 from gpubench.errors import CaseError, DeviceLost, DeviceUnavailable, Skip, TimerFailed, UsageError
 from gpubench.result import Conditions
 from gpubench.workload import Kernel, Workload
@@ -25,8 +27,10 @@ from gpubench.workload import Kernel, Workload
 FLUSH_CACHES = 2
 """A flush writes this many times the L2 the device reports, then reads another buffer of one L2: what is resident is
 then foreign and clean, so that the timed call neither finds its data nor has to evict somebody's dirty lines."""
-KEEP_BYTES = 256 << 20
+KEEP_BYTES = 512 << 20
 """Memory left alone when an allocation is judged to fit: the CUDA context, cuBLAS workspaces, the check's chunks."""
+PROOF_SAMPLES = 11
+"""Readings of each kind in the proof that a flush flushes."""
 WAKE_S = 0.3
 """Work given to an idle GPU before the first sample, so that its clocks have risen."""
 
@@ -41,7 +45,7 @@ class CudaDevice(TorchTensors):
         self.torch_device = torch.device("cuda", index)
         torch.cuda.set_device(self.torch_device)
         self._properties = torch.cuda.get_device_properties(index)
-        self._nvml = Nvml(_uuid(self._properties))
+        self._nvml = nvml_of(self._properties)
         l2 = int(self._properties.L2_cache_size)
         self._foreign = torch.empty(FLUSH_CACHES * l2 // 4 or 1, device=self.torch_device)
         self._clean = torch.zeros(l2 // 4 or 1, device=self.torch_device)
@@ -81,6 +85,7 @@ class CudaDevice(TorchTensors):
             "threads_per_multiprocessor": properties.max_threads_per_multi_processor,
             "warp_size": properties.warp_size,
             **self._nvml.facts(),
+            "at_opening": self._nvml.survey(),
         }
 
     def software(self) -> dict[str, Any]:
@@ -175,9 +180,53 @@ class CudaDevice(TorchTensors):
         self.synchronize()
         return times
 
+    def calibration(self) -> dict[str, Any]:
+        """See Device. `cold` are medians of one read of a quarter of the L2: hot, after a write of FLUSH_CACHES times
+        the L2 (whose dirty lines the read must evict), and after the flush, which reads clean lines too."""
+        known = self._probe
+        cupti = {"tick_ns": known.cupti.tick_ns, "empty_ns": known.cupti.empty_ns}
+        return {
+            "timers": {
+                "cupti": cupti if known.cupti_failure is None else {"unavailable": known.cupti_failure},
+                "event": {"tick_ns": known.event.tick_ns, "empty_ns": known.event.empty_ns},
+            },
+            "sm_clock": {"global_timer_tick_ns": getattr(self._clock, "tick_ns", None)},
+            "cold": self._cold(known),
+        }
+
+    def _cold(self, known: Probe) -> dict[str, Any]:
+        quarter = self._clean[: len(self._clean) // 4].clone()
+
+        def read() -> None:
+            torch.sum(quarter, dim=0, out=self._sink)
+
+        readings: dict[str, Any] = {"bytes": quarter.nbytes}
+        flushes = {"hot_ns": None, "after_write_ns": lambda: self._foreign.fill_(1.0), "after_flush_ns": self.flush}
+        for name, flush in flushes.items():
+            if known.cupti_failure is None:
+                activities = len(activities_of(flush)) if flush is not None else 0
+                sampler: CuptiSampler | EventSampler = CuptiSampler(read, flush, known.cupti, self._clock, activities)
+            else:
+                sampler = EventSampler(read, flush, known.event, self._clock)
+            sampler.warm_up()
+            readings[name] = sorted(sampler.batch(PROOF_SAMPLES).gpu_ns)[PROOF_SAMPLES // 2]
+        return readings
+
     def telemetry(self) -> dict[str, Any]:
         """See Device."""
         return self._nvml.snapshot()
+
+    def examine(self) -> dict[str, Any]:
+        """See Device. With NVML's survey, the versions of what compiles kernels, and what hides GPUs."""
+        known = self._probe
+        flush = Workload(self.flush, None, lambda: None, "none")
+        timer = "cupti" if known.cupti_failure is None else "event"
+        return {
+            "noise": examine.noise(self.sampler([flush], Conditions(cache="hot"), timer)),
+            "kernels": self._kernels.versions(),
+            "state": self._nvml.survey(),
+            "mask": mask_words(os.environ.get(NAME), inventory()),
+        }
 
     def case_error(self, error: BaseException) -> CaseError:
         """See Device. An error that stays when it is asked for again has taken the context with it."""
@@ -201,3 +250,10 @@ def _uuid(properties: Any) -> str | None:
         return None
     text = str(found)
     return text if text.startswith(("GPU-", "MIG-")) else f"GPU-{text}"
+
+
+def nvml_of(properties: Any, in_use: bool = True) -> Nvml:
+    """NVML's view of the GPU with these properties of torch's. `in_use`: whether this process uses it by now."""
+    place: list[Any] = [getattr(properties, f"pci_{part}_id", None) for part in ("domain", "bus", "device")]
+    pci = None if None in place else "{:08X}:{:02X}:{:02X}.0".format(*place)
+    return Nvml(_uuid(properties), pci=pci, in_use=in_use)

@@ -6,14 +6,18 @@ import os
 import re
 from importlib.util import find_spec
 
+from gpubench import telemetry
 from gpubench.devices import Device
+from gpubench.devices.nvml import inventory
+from gpubench.devices.visible import NAME, mask_words
 from gpubench.errors import DeviceUnavailable, UsageError
 
 WORDS = "auto, cpu, cuda, cuda:N or a GPU's UUID"
 
 
 def find(word: str) -> tuple[Device, str | None]:
-    """The device a word means, and a notice for the user where `auto` had to settle for the CPU or CuPy's cache fails.
+    """The device a word means, and a notice for the user: `auto` had to settle for the CPU, the GPU it took is busy, or
+    CuPy's cache fails.
 
     UsageError for a word that means nothing; DeviceUnavailable where the device is not here.
     """
@@ -38,12 +42,14 @@ def find(word: str) -> tuple[Device, str | None]:
         from gpubench.devices.kernels import prepare_cache
 
         try:
+            busy = _first_is_busy() if word in ("auto", "cuda") else None
             device = CudaDevice.named("cuda:0" if word in ("auto", "cuda") else word)
         except RuntimeError as error:  # in use by somebody who left no memory, or who has it alone
             raise DeviceUnavailable(
                 f"--device {word}: {first_line(error)}", "another device, or --device cpu"
             ) from error
-        return device, prepare_cache() if find_spec("cupy") else None
+        cache = prepare_cache() if find_spec("cupy") else None
+        return device, "; ".join(filter(None, [busy, cache])) or None
     if word == "auto":
         return CpuDevice(), f"no CUDA device ({missing}); measuring the CPU"
     raise DeviceUnavailable(f"--device {word}: no CUDA device ({missing})", "--device cpu, or gpubench info")
@@ -63,7 +69,21 @@ def _no_cuda() -> str | None:
             return None
     except (RuntimeError, AssertionError) as error:
         return first_line(error)
-    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
-    if visible is not None:
-        return f"CUDA_VISIBLE_DEVICES is {visible!r}"
-    return "no NVIDIA driver or no GPU"
+    mask = os.environ.get(NAME)
+    masked = "" if mask is None else f"; {NAME} is {mask!r}"
+    return mask_words(mask, inventory()) or f"no NVIDIA driver or no GPU{masked}"
+
+
+def _first_is_busy() -> str | None:
+    """Where the first GPU is busy, a line that says with what and names one that is idle."""
+    import torch
+
+    from gpubench.devices.cuda import nvml_of
+
+    properties = map(torch.cuda.get_device_properties, range(torch.cuda.device_count()))
+    first, *others = (nvml_of(each, in_use=False).snapshot() for each in properties)
+    why = telemetry.busy(first)
+    if why is None:
+        return None
+    free = next((f"cuda:{index}" for index, now in enumerate(others, 1) if telemetry.idle(now)), None)
+    return f"cuda:0 is busy ({why})" + ("" if free is None else f"; {free} is idle: --device {free}")

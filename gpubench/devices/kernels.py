@@ -59,6 +59,14 @@ class Kernels:
 
         return Launch(call)
 
+    def versions(self) -> dict[str, str]:
+        """The versions of CuPy and NVRTC, or under "failure" why kernels cannot be compiled."""
+        try:
+            cupy = self._cupy()
+        except Skip as skip:
+            return {"failure": skip.reason}
+        return {"cupy": str(cupy.__version__), "nvrtc": ".".join(map(str, cupy.cuda.nvrtc.getVersion()))}
+
     def _suits(self, kernel: Kernel) -> None:
         """Unsupported where the kernel is written for another architecture."""
         here = "sm_{}{}".format(*torch.cuda.get_device_capability(self._device))

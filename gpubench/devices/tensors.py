@@ -12,7 +12,7 @@ import torch
 from gpubench.devices import Comparison
 from gpubench.errors import CaseError, OutOfMemory
 
-CHUNK = {"cpu": 1 << 20, "cuda": 1 << 26}
+CHUNK = {"cpu": 1 << 20, "cuda": 1 << 24}
 """Elements compared at a time: few enough on a CPU that the allocator hands the same pages out again."""
 
 NO_MEMORY = ("can't allocate memory", "not enough memory", "CUDA error: out of memory", "STATUS_ALLOC_FAILED")

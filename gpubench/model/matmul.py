@@ -1,4 +1,5 @@
-"""Matrix multiplication C[m,n] = A[m,k] · B[k,n]: its flops, its compulsory bytes, and how its rows lie in memory.
+"""Matrix multiplication C[m,n] = A[m,k] · B[k,n]: its flops, its compulsory bytes, how its rows lie in memory, and what
+a product is held against.
 
 Storage is row-major. A layout is two letters, for A and for B: "n" is stored as written, "t" is stored transposed, so
 that "nt" keeps B as [n,k]. C is always stored as [m,n].
@@ -7,7 +8,7 @@ that "nt" keeps B as [n,k]. C is always stored as [m,n].
 from __future__ import annotations
 
 from math import gcd
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 Layout = Literal["nn", "nt", "tn"]
 LAYOUTS: tuple[str, ...] = get_args(Layout)
@@ -42,3 +43,23 @@ def alignment(m: int, n: int, k: int, layout: str, itemsize: int) -> int:
     """
     common = gcd(*row_stride_bytes(m, n, k, layout, itemsize).values())
     return min(common & -common, ALIGNMENT_CAP)
+
+
+def reference(a: Any, b: Any) -> Any:
+    """The product of two matrices of torch's in float64, to hold a library's product of the same matrices against.
+
+    For a narrower dtype that is one product: another program than the one judged, and far more precise. For float64 it
+    would be the same program on the same numbers, and what that gets wrong would look right. So it is the sum of two
+    products of other numbers (B rounded to float32, and what is left of B), both with their operands transposed and
+    with rows, columns and terms in reverse order.
+    """
+    if a.element_size() < 8:
+        return a.double() @ b.double()
+    a, b = a.flip(0, 1), b.flip(0, 1)
+    high = b.float().double()
+    return (high.t() @ a.t() + (b - high).t() @ a.t()).t().flip(0, 1)
+
+
+def reference_name(dtype: str) -> str:
+    """What `reference` is for a product in this dtype, in a few words."""
+    return "float64 matmul in two parts, reversed" if dtype == "float64" else "float64 matmul"

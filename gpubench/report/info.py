@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from math import isfinite
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
@@ -15,6 +17,16 @@ if TYPE_CHECKING:
 
 _UNITS = {"mhz": "MHz", "w": "W", "c": "°C", "bits": "bit", "percent": "%"}
 """The last word of a fact's name that is a unit, and how it is written."""
+UNIT_WORDS = ("bytes", "ns", *_UNITS)
+REASONS, WHOLE = "unavailable", "nvml"
+"""Where facts say why some of them are None, by name; and the name under which they say it of all of them."""
+
+
+@dataclass(frozen=True)
+class _Unknown:
+    """A fact that could not be had, and why where that is known."""
+
+    reason: object
 
 
 def table(facts: Mapping[str, Any]) -> RenderableType:
@@ -42,20 +54,36 @@ def to_json(facts: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _flat(facts: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
+    """Names and values, deeper levels after the name they are below. What is None becomes _Unknown with the reason that
+    stands under "unavailable" beside it."""
+    refused = facts.get(REASONS)
+    reasons: Mapping[str, Any] = refused if isinstance(refused, Mapping) else {}
     for name, value in facts.items():
         path = f"{before} {name}".strip()
         if isinstance(value, Mapping) and value:
-            yield from _flat(value, path)
+            if name != REASONS:
+                below, unit = _unit_apart(path)
+                yield from _flat({f"{inner}{unit}": each for inner, each in value.items()}, below)
+        elif value is None:
+            yield path, _Unknown(reasons.get(name) or reasons.get(WHOLE))
         else:
             yield path, value
 
 
+def _unit_apart(path: str) -> tuple[str, str]:
+    """The unit that all values below a name share, with the _ before it, and the name without it."""
+    rest, _, last = path.rpartition("_")
+    return (rest, f"_{last}") if rest and last in UNIT_WORDS else (path, "")
+
+
 def _words(name: str, value: Any) -> tuple[str, str]:
     """A fact's name in words and its value with a unit, where the last word of the name is one."""
-    *rest, last = name.split("_")
+    *rest, last = re.split("[_ ]", name)
     number = isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
-    if number and rest and last in ("bytes", "ns", *_UNITS):
+    if number and rest and last in UNIT_WORDS:
         return plain(" ".join(rest)), _quantity(value, last)
+    if isinstance(value, _Unknown) and rest and last in UNIT_WORDS:
+        return plain(" ".join(rest)), _value(value)
     return plain(name.replace("_", " ")), _value(value)
 
 
@@ -66,6 +94,8 @@ def _quantity(value: float, unit: str) -> str:
 
 
 def _value(value: Any) -> str:
+    if isinstance(value, _Unknown):
+        return "unknown" if value.reason is None else f"unknown: {plain(value.reason)}"
     if value is None:
         return "unknown"
     if isinstance(value, bool):

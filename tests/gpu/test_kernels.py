@@ -241,6 +241,21 @@ def test_source_for_one_architecture(tmp_path: Path) -> None:
         launch(Kernels(DEVICE), tmp_path / "toy.py", "fence", out, arch="sm_70")
 
 
+@pytest.mark.skipif(torch.cuda.device_count() < 2, reason="needs two GPUs")
+def test_a_kernel_runs_on_the_gpu_it_was_made_for(suite: Path) -> None:
+    before = torch.cuda.current_device()
+    device = CudaDevice(1)
+    try:
+        out = torch.zeros(256, dtype=torch.uint8, device=device.torch_device)
+        ready = Kernel("fill", (out, np.uint8(3), np.int64(256)), 1, 256, defines={"VALUE": 1})
+        device.launcher(ready, suite).call()
+        assert out.tolist() == [3] * 256
+        with pytest.raises(KernelError, match=r"args\[0\] is a tensor on cuda:0; the kernel runs on cuda:1"):
+            device.launcher(Kernel("fill", (zeros(1),), 1, 1, defines={"VALUE": 1}), suite)
+    finally:
+        torch.cuda.set_device(before)
+
+
 ALONE = """
 import sys
 from pathlib import Path

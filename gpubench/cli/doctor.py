@@ -1,0 +1,63 @@
+"""The doctor command: collects what is known, has the worker try the device, shows what will spoil a measurement."""
+
+from __future__ import annotations
+
+from gpubench.cli import options
+
+
+def doctor(
+    device: options.Device = None,
+    json: options.JsonOnly = False,
+    results: options.Results = None,
+    quiet: options.Quiet = False,
+    no_color: options.NoColor = False,
+    debug: options.Debug = False,
+) -> None:
+    """What will spoil a measurement here, and the fix."""
+    import os
+    from pathlib import Path
+
+    from gpubench import environment, surroundings
+    from gpubench.cli.screen import Screen
+    from gpubench.doctor import Patient, diagnose
+    from gpubench.errors import DeviceLost
+    from gpubench.executor import Bench, WorkerProcess
+    from gpubench.report import doctor as report
+    from gpubench.report.words import plain
+    from gpubench.settings import resolve
+    from gpubench.store import default_folder
+
+    flags = {"device": device, "results": results, "quiet": quiet, "no_color": no_color, "debug": debug}
+    settings = resolve(flags, None, os.environ, Path.cwd())
+    screen = Screen(settings.no_color, settings.quiet)
+    around = surroundings.look(Path(settings.results or default_folder()))
+    screen.say("trying the device; this takes some seconds")
+    worker = WorkerProcess(settings.device, Bench({}, {}), settings.timeout, echo=settings.debug)
+    lost = None
+    calibration, examined = {}, {}
+    try:
+        calibration, examined = worker.calibrate(), worker.examine()
+    except DeviceLost as error:
+        lost = error.message
+    finally:
+        worker.close()
+    hello = worker.hello
+    patient = Patient(
+        device=hello.facts,
+        software=hello.software,
+        notice=hello.notice,
+        calibration=calibration,
+        examined=examined,
+        lost=lost,
+        host=environment.host(),
+        surroundings=around,
+        variables=environment.watched_variables(os.environ),
+    )
+    findings, name = diagnose(patient), plain(hello.facts.get("name") or "device")
+    if json:
+        from gpubench.jsonfile import dumps
+
+        screen.document(dumps(report.to_json(findings, name), indent=1))
+    else:
+        screen.show(report.table(findings))
+        screen.write(f"\n{report.verdict(findings, name)}")

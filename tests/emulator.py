@@ -1,0 +1,64 @@
+"""Runs the text of a raw kernel without a GPU: compiled as C++ against emulator.h, one thread after the other.
+
+It shows what a kernel computes and which accesses it makes, never how fast; kernels in PTX are beyond it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gpubench.devices.analogue import COMPILERS
+from gpubench.workload import Kernel
+
+COMPILER = next(filter(None, map(shutil.which, COMPILERS)), None)
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What a launch did, as far as the kernel says so: bytes of hinted accesses, and fused multiply-adds."""
+
+    loaded: int
+    stored: int
+    fused: int
+
+
+def emulate(kernel: Kernel, folder: Path, entries: tuple[str, ...]) -> Counts:
+    """Launch a kernel of a file in `folder`, which has these entries. Tensors are written in place."""
+    assert kernel.source is not None
+    assert kernel.grid[1:] == kernel.block[1:] == (1, 1)
+    library = _library(folder / kernel.source, tuple(kernel.defines.items()), entries)
+    values = [_value(arg) for arg in kernel.args]
+    given = (ctypes.c_void_p * len(values))(*map(ctypes.addressof, values))
+    counts = {name: ctypes.c_longlong.in_dll(library, name) for name in ("loaded", "stored", "fused")}
+    for count in counts.values():
+        count.value = 0
+    library[f"emulate_{kernel.name}"](kernel.grid[0], kernel.block[0], given)
+    return Counts(**{name: count.value for name, count in counts.items()})
+
+
+@cache
+def _library(source: Path, defines: tuple[tuple[str, Any], ...], entries: tuple[str, ...]) -> ctypes.CDLL:
+    assert COMPILER is not None
+    emulated = "".join(f"EMULATE({entry})\n" for entry in entries)
+    with tempfile.TemporaryDirectory() as folder:
+        made = Path(folder) / "kernels.so"
+        text = f'#include "{Path(__file__).with_suffix(".h")}"\n#include "{source}"\n{emulated}'
+        options = ["-std=c++17", "-O1", "-w", "-shared", "-fPIC", *(f"-D{name}={value}" for name, value in defines)]
+        subprocess.run([COMPILER, *options, "-xc++", "-", "-o", made], input=text, text=True, check=True)
+        return ctypes.CDLL(str(made))
+
+
+def _value(arg: Any) -> Any:
+    if isinstance(arg, np.generic):
+        return np.ctypeslib.as_ctypes_type(arg.dtype)(arg.item())
+    assert arg.is_contiguous()
+    return ctypes.c_void_p(arg.data_ptr())

@@ -1,0 +1,85 @@
+"""What lies between two snapshots: spoiled by heat or by the hardware, or just the way the GPU runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gpubench.telemetry import REGIMES, THROTTLES, busy, events, idle, throttles
+
+CAP, SW, HW, BRAKE = (
+    "software power cap",
+    "software thermal slowdown",
+    "hardware thermal slowdown",
+    "hardware power brake",
+)
+
+
+def snapshot(*seen: str, **ns: int) -> dict[str, Any]:
+    names = {"cap": CAP, "sw": SW, "hw": HW, "brake": BRAKE}
+    return {"clock_events": list(seen), "clock_event_ns": {names[name]: value for name, value in ns.items()}}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "spoiled"),
+    [
+        (snapshot(sw=5, hw=7), snapshot(sw=5, hw=7), []),
+        (snapshot(sw=5, hw=7), snapshot(sw=6, hw=7), [SW]),
+        (snapshot(sw=5, hw=7), snapshot(sw=6, hw=8), [HW, SW]),
+        (snapshot(brake=0), snapshot(brake=1), [BRAKE]),
+        (snapshot(cap=0, hw=0), snapshot(CAP, cap=10**9, hw=0), []),
+        (snapshot(HW), snapshot(), [HW]),
+        (snapshot(), snapshot(HW, CAP), [HW]),
+        (snapshot(HW, hw=1), snapshot(HW, hw=2), [HW]),
+        (snapshot(hw=9), snapshot(hw=0), []),
+        (snapshot(), snapshot(hw=10**12), []),
+        (snapshot(hw=1), snapshot(), []),
+        ({}, {}, []),
+        ({"clock_events": None, "clock_event_ns": None}, {"clock_event_ns": None}, []),
+    ],
+    ids=[
+        "nothing happened",
+        "one counter advanced",
+        "two counters advanced",
+        "power brake",
+        "a power cap is the regime",
+        "seen before",
+        "seen after",
+        "seen and counted is one event",
+        "the driver was loaded again",
+        "no counter before",
+        "no counter after",
+        "a CPU",
+        "nothing could be read",
+    ],
+)
+def test_what_spoiled_a_measurement(before: dict[str, Any], after: dict[str, Any], spoiled: list[str]) -> None:
+    assert throttles(before, after) == spoiled
+
+
+def test_events_of_bits() -> None:
+    assert events(0) == []
+    assert events(0x44) == [HW, CAP]
+    assert events(0x200) == [], "a bit that has no name"
+    everything = sum([*THROTTLES, *REGIMES])
+    assert events(everything) == [*THROTTLES.values(), *REGIMES.values()]
+
+
+@pytest.mark.parametrize(
+    ("utilization", "others", "why", "free"),
+    [
+        (0, 0, None, True),
+        (9, 0, None, True),
+        (10, 0, "utilization 10 %", False),
+        (0, 1, "1 other process", False),
+        (97, 2, "utilization 97 %, 2 other processes", False),
+        (None, 0, None, True),
+        (0, None, None, True),
+        (None, 3, "3 other processes", False),
+        (None, None, None, False),
+    ],
+)
+def test_busy_and_idle(utilization: int | None, others: int | None, why: str | None, free: bool) -> None:
+    now = {"utilization_percent": utilization, "other_processes": others}
+    assert (busy(now), idle(now)) == (why, free)
