@@ -13,7 +13,7 @@ from gpubench.units import format_bytes, format_duration
 Level = Literal["bad", "warn", "note", "ok"]
 LEVELS: tuple[Level, ...] = ("bad", "warn", "note", "ok")
 
-NOISE = ((0.20, "bad"), (0.03, "warn"), (0.01, "note"))
+NOISE = ((0.20, "bad"), (0.05, "warn"), (0.02, "note"))
 """Half the spread between the first and the last tenth of equal samples, from which on it is of a level."""
 FLUSHES = 1.05
 """A read after a flush takes at least this many times what it takes hot, if the flush flushes."""
@@ -103,7 +103,7 @@ def _noise(patient: Patient) -> Iterator[Finding]:
     what = f"equal samples differ by ±{spread:.1%}".replace("%", " %")
     samples = f"{noise['samples']} samples of {format_duration(noise['median_ns'])}, timer {noise['timer']}"
     why = f"the middle 80 % of {samples}; it takes many samples to see a smaller difference"
-    fix = "" if level == "ok" else "end what else runs here, then gpubench doctor again"
+    fix = "end what else runs here, then gpubench doctor again" if level in ("warn", "bad") else ""
     yield Finding(level, "noise", what, why, fix)
 
 
@@ -290,7 +290,7 @@ def _heat(patient: Patient) -> Iterator[Finding]:
         yield Finding("warn", "heat", f"{temperature} °C, slowed from {limit} °C on", why, cooling)
     elif temperature is not None:
         yield Finding("ok", "heat", f"{temperature} °C")
-    past = {name: ns for name, ns in (state.get("clock_event_ns") or {}).items() if name in telemetry.SPOILING and ns}
+    past = {name: ns for name, ns in (state.get("event_ns") or {}).items() if name in telemetry.SPOILING and ns}
     if past and not active:
         what = ", ".join(f"{name} {format_duration(ns)}" for name, ns in past.items())
         yield Finding("note", "heat", f"since the driver was loaded: {what}", "it has been slowed, and may be again")

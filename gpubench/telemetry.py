@@ -38,7 +38,7 @@ def throttles(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
     """The events that spoiled what was measured between two snapshots: those seen in either of them, and those whose
     cumulative counter advanced in between. Where a driver has no such counters, an event may be missed."""
     seen = {name for snapshot in (before, after) for name in snapshot.get("clock_events") or ()}
-    started, ended = before.get("clock_event_ns") or {}, after.get("clock_event_ns") or {}
+    started, ended = before.get("event_ns") or {}, after.get("event_ns") or {}
     advanced = {name for name, ns in ended.items() if ns > started.get(name, ns)}
     return sorted((seen | advanced) & SPOILING)
 

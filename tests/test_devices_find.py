@@ -14,6 +14,7 @@ from gpubench.devices import nvml
 from gpubench.devices.cpu import CpuDevice
 from gpubench.devices.cuda import CudaDevice
 from gpubench.devices.find import find
+from gpubench.devices.nvml import Nvml
 from gpubench.errors import DeviceUnavailable, UsageError
 from gpubench.testing import FAKE_ANSWERS, FakeDevice, FakeGpu, FakeNvml
 
@@ -100,6 +101,26 @@ def test_a_mask_is_named_where_nothing_is_known_of_the_gpus(monkeypatch: pytest.
     )
 
 
+class Opened:
+    """What is used of a device once it is open."""
+
+    def __init__(self, state: dict[str, Any]) -> None:
+        self.state = state
+
+    def facts(self) -> dict[str, Any]:
+        return {"at_opening": self.state}
+
+
+@pytest.mark.usefixtures("cuda_build")
+def test_an_nvml_that_does_not_start_is_one_warning(monkeypatch: pytest.MonkeyPatch) -> None:
+    dead = Nvml("GPU-0", FakeNvml(nvmlInit=lambda: OSError("libnvidia-ml.so.1: cannot open shared object file")))
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    monkeypatch.setattr(torch.cuda, "init", lambda: None)
+    monkeypatch.setattr(CudaDevice, "named", lambda word: Opened(dead.survey()))
+    monkeypatch.setattr(find_module, "find_spec", lambda name: None)
+    assert find("cuda:0")[1] == "no telemetry (NVML: OSError: libnvidia-ml.so.1: cannot open shared object file)"
+
+
 BUSY = {"GetUtilizationRates": SimpleNamespace(gpu=97)}
 SHARED = {"GetComputeRunningProcesses": [SimpleNamespace(pid=-1), SimpleNamespace(pid=-2)]}
 
@@ -145,7 +166,7 @@ def test_the_first_gpu_is_taken_and_an_idle_one_named(
     monkeypatch.setattr(torch.cuda, "device_count", lambda: len(shown))
     monkeypatch.setattr(torch.cuda, "init", lambda: None)
     monkeypatch.setattr(torch.cuda, "get_device_properties", properties.__getitem__)
-    monkeypatch.setattr(CudaDevice, "named", chosen.append)
+    monkeypatch.setattr(CudaDevice, "named", lambda word: chosen.append(word) or Opened({}))
     monkeypatch.setattr(find_module, "find_spec", lambda name: None)
     assert find(word)[1] == (None if word == "cuda:1" else notice)
     assert chosen == ["cuda:1" if word == "cuda:1" else "cuda:0"]

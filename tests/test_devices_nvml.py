@@ -94,8 +94,8 @@ NOW = {
     "memory_used_bytes": 688_717_824,
     "other_processes": 0,
     "ecc_uncorrected": 0,
-    "clock_event_bits": 0,
-    "clock_event_ns": dict.fromkeys(EVENT_FIELDS, 0),
+    "clock_event_mask": 0,
+    "event_ns": dict.fromkeys(EVENT_FIELDS, 0),
     "clock_events": [],
     "throttled": False,
     "may_miss": False,
@@ -126,7 +126,7 @@ CALLS = {
     "utilization_percent": "GetUtilizationRates",
     "memory_used_bytes": "GetMemoryInfo",
     "other_processes": "GetComputeRunningProcesses",
-    "clock_event_bits": "GetCurrentClocksEventReasons",
+    "clock_event_mask": "GetCurrentClocksEventReasons",
     "remapped_rows": "GetRemappedRows",
     "pcie_generation": "GetCurrPcieLinkGeneration",
     "pcie_width": "GetCurrPcieLinkWidth",
@@ -257,7 +257,7 @@ def test_one_refused_reading_is_one_null(name: str, answer: Any) -> None:
     if answer is REFUSED:
         assert "Not Supported" in refused[name]
     assert found[name] is None
-    lost = {name} | (FROM_EVENTS if name == "clock_event_bits" else set())
+    lost = {name} | (FROM_EVENTS if name == "clock_event_mask" else set())
     assert {key: value for key, value in found.items() if key not in lost} == {
         key: value for key, value in whole.items() if key not in lost
     }
@@ -379,7 +379,7 @@ NEW, OLD = "nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocks
 )
 def test_clock_events_under_either_name(calls: dict[str, Any], bits: int) -> None:
     now = Nvml(UUID, FakeNvml(**calls)).snapshot()
-    assert now["clock_event_bits"] == bits
+    assert now["clock_event_mask"] == bits
     assert (now["clock_events"], now["throttled"]) == (["hardware slowdown"], True)
 
 
@@ -392,8 +392,8 @@ def test_clock_events_under_either_name(calls: dict[str, Any], bits: int) -> Non
 )
 def test_clock_events_under_neither(calls: dict[str, Any], said: str) -> None:
     now = Nvml(UUID, FakeNvml(**calls)).snapshot()
-    assert now["clock_event_bits"] is None
-    assert now["unavailable"] == {"clock_event_bits": said}
+    assert now["clock_event_mask"] is None
+    assert now["unavailable"] == {"clock_event_mask": said}
     assert not FROM_EVENTS & set(now)
     assert now["power_w"] == 128.383
 
@@ -429,7 +429,7 @@ def test_a_driver_that_does_not_count_an_event_may_miss_it(missing: list[int], m
     now = one(dict.fromkeys(missing)).snapshot()  # type: ignore[arg-type]
     assert now["may_miss"] is may_miss
     counted = {name: 0 for name, number in EVENT_FIELDS.items() if number not in missing}
-    assert now["clock_event_ns"] == (counted or None)
+    assert now["event_ns"] == (counted or None)
 
 
 def test_field_values_of_every_type() -> None:

@@ -18,7 +18,7 @@ CAP, SW, HW, BRAKE = (
 
 def snapshot(*seen: str, **ns: int) -> dict[str, Any]:
     names = {"cap": CAP, "sw": SW, "hw": HW, "brake": BRAKE}
-    return {"clock_events": list(seen), "clock_event_ns": {names[name]: value for name, value in ns.items()}}
+    return {"clock_events": list(seen), "event_ns": {names[name]: value for name, value in ns.items()}}
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ def snapshot(*seen: str, **ns: int) -> dict[str, Any]:
         (snapshot(), snapshot(hw=10**12), []),
         (snapshot(hw=1), snapshot(), []),
         ({}, {}, []),
-        ({"clock_events": None, "clock_event_ns": None}, {"clock_event_ns": None}, []),
+        ({"clock_events": None, "event_ns": None}, {"event_ns": None}, []),
     ],
     ids=[
         "nothing happened",

@@ -176,8 +176,8 @@ def machine(record: Record) -> str:
         words.append(f"{now['temperature_c']:.0f} °C")
     if now.get("power_w") is not None:
         words.append(f"{now['power_w']:.0f} W")
-    if now.get("throttled"):
-        words.append("THROTTLED: " + ", ".join(now.get("clock_events", [])))
+    if record.telemetry.get("throttles"):
+        words.append("THROTTLED: " + ", ".join(record.telemetry["throttles"]))
     return SEPARATOR.join(words)
 
 

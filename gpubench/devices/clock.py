@@ -113,10 +113,12 @@ class SmClock:
         self._batch[call][1]()
 
     def mhz(self) -> list[float | None]:
-        """See Hold: the mean of the clock before and after each call."""
+        """See Hold: the mean of the clock before and after each call. The batch's memory is given back."""
+        readings = self._readings.tolist()
+        self._batch, self._readings = [], self._readings.new_empty((0, 2, 2))
         return [
             None if 0 in (before[1], after[1]) else 500 * (before[0] / before[1] + after[0] / after[1])
-            for before, after in self._readings.tolist()
+            for before, after in readings
         ]
 
     def _launch(self, name: str, *arguments: object) -> Call:

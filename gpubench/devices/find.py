@@ -16,8 +16,8 @@ WORDS = "auto, cpu, cuda, cuda:N or a GPU's UUID"
 
 
 def find(word: str) -> tuple[Device, str | None]:
-    """The device a word means, and a notice for the user: `auto` had to settle for the CPU, the GPU it took is busy, or
-    CuPy's cache fails.
+    """The device a word means, and a notice for the user: `auto` had to settle for the CPU, the GPU it took is busy,
+    NVML does not start, or CuPy's cache fails.
 
     UsageError for a word that means nothing; DeviceUnavailable where the device is not here.
     """
@@ -49,7 +49,7 @@ def find(word: str) -> tuple[Device, str | None]:
                 f"--device {word}: {first_line(error)}", "another device, or --device cpu"
             ) from error
         cache = prepare_cache() if find_spec("cupy") else None
-        return device, "; ".join(filter(None, [busy, cache])) or None
+        return device, "; ".join(filter(None, [busy, _blind(device), cache])) or None
     if word == "auto":
         return CpuDevice(), f"no CUDA device ({missing}); measuring the CPU"
     raise DeviceUnavailable(f"--device {word}: no CUDA device ({missing})", "--device cpu, or gpubench info")
@@ -72,6 +72,12 @@ def _no_cuda() -> str | None:
     mask = os.environ.get(NAME)
     masked = "" if mask is None else f"; {NAME} is {mask!r}"
     return mask_words(mask, inventory()) or f"no NVIDIA driver or no GPU{masked}"
+
+
+def _blind(device: Device) -> str | None:
+    """Where NVML does not start, a line that says so and why: rows then hold no clocks, power or throttling."""
+    reason = device.facts().get("at_opening", {}).get("unavailable", {}).get("nvml")
+    return None if reason is None else f"no telemetry ({reason})"
 
 
 def _first_is_busy() -> str | None:

@@ -96,7 +96,7 @@ class Nvml:
         """What the GPU is doing now: cheap enough to stand before and after each case.
 
         NVML's clock is polled, and none of this belongs to one kernel. `power_w` is instantaneous, `power_average_w`
-        over about a second. `clock_event_ns` are cumulative, one per event that the driver counts; where it does not
+        over about a second. `event_ns` are cumulative, one per event that the driver counts; where it does not
         count all that spoil a measurement, `may_miss` is true. `other_processes` are those that use this GPU beside
         this one.
         """
@@ -112,11 +112,11 @@ class Nvml:
             "memory_used_bytes": lambda: _used(nvml, self._alone(own)),
             "other_processes": self._others,
             "ecc_uncorrected": lambda: _number(nvml.nvmlDeviceGetTotalEccErrors(gpu, 1, 0)),
-            "clock_event_bits": lambda: _number(_renamed(nvml, EVENT_CALLS, gpu)),
-            "clock_event_ns": lambda: _event_ns(nvml, gpu),
+            "clock_event_mask": lambda: _number(_renamed(nvml, EVENT_CALLS, gpu)),
+            "event_ns": lambda: _event_ns(nvml, gpu),
         }
         now = self._read(readings)
-        bits, counted = now["clock_event_bits"], now["clock_event_ns"] or {}
+        bits, counted = now["clock_event_mask"], now["event_ns"] or {}
         if bits is not None:
             now["clock_events"] = events(bits)
             now["throttled"] = any(bits & bit for bit in THROTTLES)

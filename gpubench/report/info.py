@@ -76,9 +76,14 @@ def _unit_apart(path: str) -> tuple[str, str]:
     return (rest, f"_{last}") if rest and last in UNIT_WORDS else (path, "")
 
 
+def _unit_last(name: str) -> str:
+    """sm_mhz_max → sm_max_mhz: so that it is found."""
+    return re.sub(r"_mhz_(\w+)$", r"_\1_mhz", name)
+
+
 def _words(name: str, value: Any) -> tuple[str, str]:
     """A fact's name in words and its value with a unit, where the last word of the name is one."""
-    *rest, last = re.split("[_ ]", name)
+    *rest, last = re.split("[_ ]", _unit_last(name))
     number = isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
     if number and rest and last in UNIT_WORDS:
         return plain(" ".join(rest)), _quantity(value, last)
@@ -90,7 +95,7 @@ def _words(name: str, value: Any) -> tuple[str, str]:
 def _quantity(value: float, unit: str) -> str:
     if unit == "bytes":
         return format_bytes(value)
-    return format_duration(value) if unit == "ns" else f"{value:g} {_UNITS[unit]}"
+    return format_duration(value) if unit == "ns" else f"{round(value, 1):g} {_UNITS[unit]}"
 
 
 def _value(value: Any) -> str:

@@ -336,6 +336,8 @@ suite = Suite(__file__)
 @suite.benchmark(at=Axis([0]))
 def gather(device, at):
     """Read one row."""
+    import torch
+
     source, out = device.random((8, 8), "float32"), device.unwritten((1, 8), "float32")
     index = torch.tensor([at - 1], device=source.device)
     return Workload(
