@@ -1,6 +1,6 @@
 """Draws the figures of README.md from the run files they name, so that no figure is typed by hand.
 
-A figure is a fenced block after a comment: <!-- curve: FILE -->. Without arguments the blocks are redrawn; with --check
+A figure is a fenced block after a comment: <!-- curve: FILE -->, closing, ceilings or kernels. Without arguments the blocks are redrawn; with --check
 nothing is written, and the exit status is 1 where a block differs.
 """
 
@@ -9,9 +9,13 @@ from __future__ import annotations
 import re
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from gpubench.result import Record
 
 ROOT = Path(__file__).resolve().parent.parent
-BLOCK = re.compile(r"(<!-- (?P<kind>curve|closing): (?P<file>\S+) -->\n```(?:text)?\n)(?P<body>.*?)(\n```)", re.DOTALL)
+BLOCK = re.compile(r"(<!-- (?P<kind>curve|closing|ceilings|kernels): (?P<file>\S+) -->\n```(?:text)?\n)(?P<body>.*?)(\n```)", re.DOTALL)
 WIDTH, HEIGHT = 100, 20
 
 
@@ -21,17 +25,35 @@ def drawn(text: str) -> str:
 
 
 def figure(kind: str, file: str) -> str:
-    """One figure of a run file: its curve, or its two lines of findings."""
+    """One figure of a run file: its curve, its two lines of findings, its ceilings, or the kernels of two sizes."""
     from gpubench.report.closing import closing_lines
     from gpubench.report.curve import curve
     from gpubench.store import read_run
+    from gpubench.units import format_rate
 
     run = read_run(ROOT / file)
     if kind == "closing":
         return "\n".join(closing_lines(run, file)[:2])
+    if kind == "ceilings":
+        ordered = sorted(run.ceilings, key=lambda ceiling: (ceiling.kind, -ceiling.value))
+        return "\n".join(f"{ceiling.name:<20}{format_rate(ceiling.value, ceiling.unit):>14}" for ceiling in ordered)
+    if kind == "kernels":
+        rows = [record for record in run.records if record.params["n"] in (1792, 1793)]
+        return "\n".join(line for row in rows for line in kernels(row))
     plot = curve(run, WIDTH, HEIGHT, colour=False)
     assert plot is not None, f"{file} has no sweep"
     return "\n".join(line.rstrip() for line in plot.strip("\n").splitlines())
+
+
+def kernels(row: Record) -> list[str]:
+    """A row's size, time, and what each of its kernels is called."""
+    from gpubench.units import format_duration
+
+    words = [f"n={row.params['n']}", format_duration(row.summary.median_ns)] if row.summary else []
+    return [
+        f"{'  '.join(words):<18}{kernel.name[:66]:<68}grid {'×'.join(map(str, kernel.grid or []))}".rstrip()
+        for kernel in row.kernels
+    ]
 
 
 def main(arguments: list[str]) -> int:

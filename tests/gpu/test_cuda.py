@@ -266,6 +266,7 @@ def test_the_step_at_1792(device: Any, sweep: Suite) -> None:
 
 def test_a_size_that_does_not_fit_costs_one_row(device: Any, sweep: Suite) -> None:
     """O23: and leaves the next one its memory and its time."""
+    row(device, sweep, n=1024)  # cuBLAS takes its workspace once
     before = torch.cuda.memory_allocated()
     rows = [row(device, sweep, n=n) for n in (1024, 400_000, 1024)]
     assert [record.status for record in rows] == ["ok", "oom", "ok"]
