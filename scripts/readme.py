@@ -1,7 +1,7 @@
 """Draws the figures of README.md from the run files they name, so that no figure is typed by hand.
 
-A figure is a fenced block after a comment: <!-- curve: FILE -->, closing, ceilings or kernels. Without arguments the blocks are redrawn; with --check
-nothing is written, and the exit status is 1 where a block differs.
+A figure is a fenced block after a comment: <!-- curve: FILE -->, or closing, ceilings, kernels. Without arguments the
+blocks are redrawn; with --check nothing is written, and the exit status is 1 where a block differs.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from gpubench.result import Record
 
 ROOT = Path(__file__).resolve().parent.parent
-BLOCK = re.compile(r"(<!-- (?P<kind>curve|closing|ceilings|kernels): (?P<file>\S+) -->\n```(?:text)?\n)(?P<body>.*?)(\n```)", re.DOTALL)
+COMMENT = r"<!-- (?P<kind>curve|closing|ceilings|kernels): (?P<file>\S+) -->"
+BLOCK = re.compile(rf"({COMMENT}\n```(?:text)?\n)(?P<body>.*?)(\n```)", re.DOTALL)
 WIDTH, HEIGHT = 100, 20
 
 
