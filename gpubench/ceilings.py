@@ -17,6 +17,9 @@ NO_ROOF = {"cache-resident", "below-resolution", "implausible"}
 SMALL, LARGE = 16, 64
 """A roof of DRAM is the slope between streams of at least so many last-level caches: the end of what is written may
 stay in a cache, and a start costs the same however long the stream is."""
+LUCK = 0.03
+"""What the best of a search may owe to luck. On a quiet H200 it was at most 0.5 %; on a busy CPU a second measurement
+has been seen at half the first."""
 SIZE = "mib"
 """The axis along which two rows of one stream differ."""
 
@@ -111,6 +114,18 @@ def winners(found: Iterable[Ceiling], measured: Iterable[Case]) -> list[Case]:
     """The cases whose rows are roofs: the best of a search is partly luck, so they are measured once more."""
     wanted = {name for ceiling in found for name in (ceiling.record, ceiling.slope_from)}
     return [case for case in measured if case.id in wanted]
+
+
+def settled(first: Iterable[Ceiling], second: Iterable[Ceiling]) -> list[Ceiling]:
+    """Each roof by its second measurement, unless that fell short of the first by more than luck explains: then
+    something disturbed it, and the first stands."""
+    again = {ceiling.name: ceiling for ceiling in second}
+    return [
+        again[ceiling.name]
+        if ceiling.name in again and again[ceiling.name].value > (1 - LUCK) * ceiling.value
+        else ceiling
+        for ceiling in first
+    ]
 
 
 def merged(older: Iterable[Ceiling], newer: Iterable[Ceiling]) -> list[Ceiling]:

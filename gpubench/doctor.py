@@ -123,13 +123,17 @@ def _cupti_fix(reason: str) -> str:
     return "end other profilers that use this GPU (ncu, nsys, DCGM)"
 
 
+def busy(kind: str, load: float, cores: int) -> bool:
+    """Whether a load average is enough to disturb measurements of a kind of device."""
+    return load >= cores * LOAD.get(kind, 1.0)
+
+
 def _load(patient: Patient) -> Iterator[Finding]:
     load, cores = patient.surroundings.get("load"), patient.surroundings.get("cores")
     if load is None or not cores:
         return
-    most = LOAD.get(str(patient.device.get("kind")), 1.0)
     what, quiet = f"load average {load:.1f} on {cores} cores", "end what runs, or wait"
-    if load / cores < most:
+    if not busy(str(patient.device.get("kind")), load, cores):
         yield Finding("ok", "load", what)
     elif patient.on_gpu:
         yield Finding("warn", "load", what, "kernels are launched late: times of calls double", quiet)

@@ -23,7 +23,7 @@ def look(results: Path, root: Path = ROOT, environ: Mapping[str, str] = os.envir
     `root` holds the machine's `proc`, `usr` and `opt`.
     """
     return {
-        "load": _load(root),
+        "load": load(root),
         "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
         **_disk(results),
         "compiler": next((name for name in COMPILERS if shutil.which(name, path=environ.get("PATH"))), None),
@@ -35,8 +35,8 @@ def look(results: Path, root: Path = ROOT, environ: Mapping[str, str] = os.envir
     }
 
 
-def _load(root: Path) -> float | None:
-    """Of the last minute. macOS has no /proc, but tells it."""
+def load(root: Path = ROOT) -> float | None:
+    """The load average of the last minute. macOS has no /proc, but tells it."""
     found = re.match(r"\d+\.\d+", _text(root / "proc/loadavg"))
     if found:
         return float(found[0])

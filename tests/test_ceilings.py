@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from builders import make_bandwidth, make_ceilings, make_record
 
@@ -128,6 +130,14 @@ def test_winners_are_the_cases_behind_the_roofs() -> None:
     ]
     assert ceilings.winners(found, measured) == [measured[0], measured[1], measured[3]]
     assert ceilings.winners([], measured) == []
+
+
+def test_a_roof_is_its_second_measurement_unless_that_was_disturbed() -> None:
+    copy, write, peak = (
+        Ceiling("bandwidth", name, 100.0, "B/s", "row", WHEN, "measured", "DRAM") for name in ("copy", "write", "peak")
+    )
+    second = [replace(copy, value=99.5), replace(write, value=60.0)]
+    assert ceilings.settled([copy, write, peak], second) == [second[0], write, peak]
 
 
 def test_of_two_of_a_name_the_higher() -> None:

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
 
-from gpubench import ceilings, environment
+from gpubench import ceilings, doctor, environment, surroundings
 from gpubench.cli.live import terminal_restored, view
 from gpubench.cli.output import check_exports, from_here, show_run, write_exports
 from gpubench.cli.screen import Screen
@@ -70,6 +70,7 @@ def measure(request: Request) -> Exit:
         planned = cases(selected, kind, settings.quick, settings.conditions)
         if request.dry_run:
             return _dry(planned, settings, screen, request.form)
+        _warn_if_busy(kind, screen)
         store = Store(settings.results or default_folder())
         _recover(store, screen)
         begun = _head(request, settings, executor)
@@ -179,11 +180,11 @@ class Session:
             self._keep(best)
 
     def _roofs(self, records: Iterable[Record], measured: Sequence[Case], effort: Effort) -> list[Ceiling]:
-        """The roofs among rows, each by a second measurement: the best of many rows is partly the luckiest."""
+        """The roofs among rows, each measured a second time: the best of many rows is partly the luckiest."""
         cache = self.executor.hello.facts.get("last_level_cache_bytes")
         found = ceilings.from_records(records, _now(), cache)
         again = ceilings.winners(found, measured)
-        return ceilings.from_records(self._measure(again, effort, None), _now(), cache) or found
+        return ceilings.settled(found, ceilings.from_records(self._measure(again, effort, None), _now(), cache))
 
     def _keep(self, found: Sequence[Ceiling]) -> None:
         """Keep roofs for the next run; a store that cannot be written costs a warning."""
@@ -229,6 +230,13 @@ def _executor(settings: Settings, selected: Sequence[Selected]) -> Iterator[Exec
         yield executor
     finally:
         executor.close()
+
+
+def _warn_if_busy(kind: str, screen: Screen) -> None:
+    """Before a CPU is measured that has other work: its rows will show that work."""
+    load, cores = surroundings.load(), os.cpu_count()
+    if kind == "cpu" and load is not None and cores and doctor.busy(kind, load, cores):
+        screen.warn(f"gpubench: this machine is busy (load average {load:.1f} on {cores} cores): expect noisy rows")
 
 
 def _head(request: Request, settings: Settings, executor: Executor) -> Run:
