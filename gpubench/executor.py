@@ -23,7 +23,7 @@ from gpubench import jsonfile, runfile
 from gpubench.devices import Device
 from gpubench.errors import DeviceLost, DeviceUnavailable, GpubenchError, Timeout, UsageError
 from gpubench.result import Record, RecordStatus
-from gpubench.runner import Effort, Progress, measure, unmeasured
+from gpubench.runner import Effort, Measures, Progress, measure, unmeasured
 from gpubench.suite import Benchmark, Case
 
 OPEN_TIMEOUT = 300.0
@@ -47,19 +47,13 @@ class Hello:
     notice: str | None = None
 
 
-class Executor(Protocol):
-    """Measures one case at a time."""
+class Executor(Measures, Protocol):
+    """Measures one case at a time, on the device that `hello` describes."""
 
     hello: Hello
 
-    def definition(self, case: Case) -> str:
-        """The hash of the benchmark the case belongs to."""
-
     def calibrate(self) -> dict[str, Any]:
         """What the device measures of its timers once a run; empty where it cannot."""
-
-    def measure(self, case: Case, effort: Effort) -> Iterator[Progress | Record]:
-        """The case's progress and, last, its Record."""
 
     def close(self) -> None:
         """End what was started; safe to call twice."""

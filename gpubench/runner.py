@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from gpubench import check, telemetry, yardstick
 from gpubench.errors import CaseError, DeviceLost, Skip, TimerFailed, UsageError
@@ -19,7 +19,6 @@ from gpubench.stats import per_call, percentile, relative_half_width, summarize
 
 if TYPE_CHECKING:
     from gpubench.devices import Device
-    from gpubench.executor import Executor
     from gpubench.suite import Benchmark, Case
     from gpubench.workload import Workload
 
@@ -65,9 +64,19 @@ class Progress:
 Event = Started | Progress | Record
 
 
+class Measures(Protocol):
+    """Whoever measures one case at a time: see `gpubench.executor`."""
+
+    def definition(self, case: Case) -> str:
+        """The hash of the benchmark the case belongs to."""
+
+    def measure(self, case: Case, effort: Effort) -> Iterator[Progress | Record]:
+        """The case's progress and, last, its Record."""
+
+
 def run(
     cases: Iterable[Case],
-    executor: Executor,
+    executor: Measures,
     effort: Effort,
     max_time: float | None = None,
     clock: Callable[[], float] = time.monotonic,
