@@ -31,6 +31,8 @@ OPEN_TIMEOUT = 300.0
 LAST_WORDS = 1.0
 """Seconds to wait for what an ended worker has still to say."""
 STDERR_LINES = 50
+LISTEN_S = 0.2
+"""The longest a signal may go unheard while the parent waits for its worker."""
 OUT_OF_TURN = "the worker spoke out of turn"
 
 
@@ -284,16 +286,24 @@ class _Worker:
 
     def receive(self, deadline: float) -> dict[str, Any]:
         """The next message; Timeout past the deadline, _Closed where the pipe closed, UsageError for what is none."""
-        try:
-            line = self.lines.get(timeout=max(deadline - time.monotonic(), 0))
-        except queue.Empty:
-            raise Timeout("no answer in time") from None
+        line = self._next_line(deadline)
         if line is None:
             raise _Closed
         message = jsonfile.loads(line, where="what the worker sent")
         if not isinstance(message, dict):
             raise UsageError(OUT_OF_TURN)
         return message
+
+    def _next_line(self, deadline: float) -> bytes | None:
+        """The next line, None at the end. The wait is taken in short pieces: a signal that arrives just before a thread
+        falls asleep does not wake it, and Ctrl-C would be heard only when the worker next speaks."""
+        while True:
+            left = deadline - time.monotonic()
+            try:
+                return self.lines.get(timeout=min(max(left, 0), LISTEN_S))
+            except queue.Empty:
+                if left <= LISTEN_S:
+                    raise Timeout("no answer in time") from None
 
     def epitaph(self) -> str:
         """Why it ended, in one line: its signal or exit status and the last words it said."""

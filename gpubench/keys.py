@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
+from gpubench.baseline import NAME
 from gpubench.errors import UsageError
 from gpubench.node import Node
 from gpubench.units import parse_duration, parse_percent
@@ -112,6 +113,17 @@ class Fraction:
 
 
 @dataclass(frozen=True)
+class Fractions:
+    """A percentage below 100 % for each of several names, which a file alone can say."""
+
+    expected = "a mapping of suite, suite/benchmark or a glob to a percentage, such as {bandwidth/*: 1%}"
+
+    def read(self, text: str) -> object:
+        """Never: UsageError."""
+        raise UsageError(f"{text!r} is not {self.expected}")
+
+
+@dataclass(frozen=True)
 class Text:
     """A line of text; `pattern` says which, where not every line will do."""
 
@@ -141,7 +153,8 @@ class Folder:
 
 @dataclass(frozen=True)
 class Key:
-    """One setting. `section` is the mapping of a plan it stands in; a `project` key belongs to gpubench.yaml alone."""
+    """One setting. `section` is the mapping of a plan it stands in; a `project` key belongs to gpubench.yaml alone. A
+    `judging` one bears on how runs are compared, not on how one is measured: no run file holds it."""
 
     name: str
     kind: Kind
@@ -151,6 +164,7 @@ class Key:
     many: bool = False
     long_flag: str = ""
     project: bool = False
+    judging: bool = False
 
     @property
     def flag(self) -> str:
@@ -171,6 +185,9 @@ class Key:
 
     def from_node(self, node: Node) -> object:
         """The value of a node of a file; UsageError names file, line, key and what was expected."""
+        if isinstance(self.kind, Fractions):
+            one = replace(self, kind=Fraction())
+            return {name: one.from_node(each) for name, each in node.mapping(self.kind.expected).items()}
         if self.many:
             return [self._one(item) for item in node.items()]
         return self._one(node)
@@ -187,6 +204,15 @@ class Key:
 
 _TAG = Text("a line of at most 200 characters")
 _DEVICE = Text("auto, cpu, cuda:N or a GPU's UUID", r"auto|cpu|fake|cuda(:[0-9]{1,3})?|(GPU|MIG)-[0-9A-Za-z/-]{1,80}")
+
+_BASELINE = Text("the name of a baseline", NAME)
+_VERDICTS = Text("verdicts, such as regression,suspect")
+
+
+def _judging(name: str, kind: Kind, default: object, words: str) -> Key:
+    """A setting of comparing runs."""
+    return Key(name, kind, default, words, project=True, judging=True)
+
 
 _TABLE = (
     Key("device", _DEVICE, "auto", "auto, cuda:N, a GPU's UUID, or cpu"),
@@ -205,6 +231,12 @@ _TABLE = (
     Key("in_process", Switch(), False, "measure in this process, without a worker"),
     Key("tags", _TAG, (), "a word kept with the run", many=True, long_flag="tag"),
     Key("results", Folder(), None, "the folder of run files", project=True),
+    _judging("baseline", _BASELINE, None, "the baseline that runs are compared with"),
+    _judging("margin", Fraction(), 0.03, "a change for the worse that does not matter"),
+    _judging("margins", Fractions(), None, "the same for some suites or benchmarks"),
+    _judging("fail_on", _VERDICTS, "regression,suspect,failed,missing", "the verdicts that fail a build"),
+    _judging("host_mismatch", Choice(("error", "warn")), "error", "warn: compare rows of unlike devices too"),
+    _judging("annotate", Choice(("github", "none", "auto")), "auto", "remarks beside the code on GitHub"),
     Key("plain", Switch(), False, "plain lines instead of the live view"),
     Key("no_plot", Switch(), False, "no plot under the table"),
     Key("quiet", Switch(), False, "results and errors only"),

@@ -49,6 +49,12 @@ class Settings:
     ceilings: Literal["stored", "measure", "none"]
     in_process: bool
     tags: tuple[str, ...]
+    baseline: str | None
+    margin: float
+    margins: Mapping[str, float] | None
+    fail_on: str
+    host_mismatch: Literal["error", "warn"]
+    annotate: Literal["github", "none", "auto"]
     plain: bool
     no_plot: bool
     quiet: bool
@@ -57,6 +63,8 @@ class Settings:
     debug: bool
     resolved: Mapping[str, Setting]
     """The same values, each with its origin."""
+    project: Path
+    """The folder of the file of settings in force, else the current one."""
     warnings: tuple[str, ...] = ()
     """Variables of the environment that look like a setting misspelt."""
 
@@ -66,8 +74,13 @@ class Settings:
         return Conditions(self.cache, self.load, self.data)
 
     def origins(self) -> dict[str, dict[str, object]]:
-        """Value and origin of every setting, as JSON, for the run file. Of a path only its last part is kept."""
-        return {name: {"value": _public(each.value), "origin": each.origin} for name, each in self.resolved.items()}
+        """Value and origin of every setting of measuring, as JSON, for the run file. Of a path only its last part is
+        kept."""
+        return {
+            name: {"value": _public(each.value), "origin": each.origin}
+            for name, each in self.resolved.items()
+            if not KEYS[name].judging
+        }
 
 
 def resolve(flags: Mapping[str, object], plan: Plan | None, environ: Mapping[str, str], cwd: Path) -> Settings:
@@ -84,7 +97,8 @@ def resolve(flags: Mapping[str, object], plan: Plan | None, environ: Mapping[str
     if found["quick"].value and found["case_time"].origin == "default":
         found["case_time"] = Setting(QUICK_CASE_TIME, "quick")
     values = {name: setting.value for name, setting in found.items()}
-    return Settings(**values, resolved=found, warnings=tuple(_misspelt(environ)))
+    folder = cwd.absolute() if project is None or project.path is None else project.path.parent
+    return Settings(**values, resolved=found, project=folder, warnings=tuple(_misspelt(environ)))
 
 
 def find_project(cwd: Path) -> Plan | None:

@@ -1,4 +1,4 @@
-"""Pure functions on numbers: medians, order statistics, and how far a median can be trusted."""
+"""Pure functions on numbers: medians, order statistics, and how far a median, or a ratio of two, can be trusted."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from functools import lru_cache
 
-from gpubench.result import Samples, Summary
+from gpubench.result import Record, Samples, Summary
 
 CONFIDENCE = 0.95
 
@@ -82,3 +82,59 @@ def summarize(values: Sequence[float]) -> Summary:
         low_ns=None if interval is None else round(interval[0]),
         high_ns=None if interval is None else round(interval[1]),
     )
+
+
+def tick_per_call(record: Record) -> float:
+    """The timer's tick in ns of one call, shared out among the calls of a sample; 0 where it is not known."""
+    launches = record.samples.launches
+    return record.timer.tick_ns / launches[-1] if record.timer is not None and launches else 0.0
+
+
+def trusted_median(record: Record) -> tuple[float, float, float] | None:
+    """The median of one call in ns between the limits of its 95 % interval, which is never narrower than a tick of the
+    timer. None where there are too few samples for an interval, or nothing above 0."""
+    summary = record.summary
+    if summary is None or summary.low_ns is None or summary.high_ns is None:
+        return None
+    middle, half = float(summary.median_ns), tick_per_call(record) / 2
+    low, high = min(summary.low_ns, middle - half), max(summary.high_ns, middle + half)
+    return (low, middle, high) if 0 < low <= middle <= high else None
+
+
+def ratio_interval(base: tuple[float, float, float], new: tuple[float, float, float]) -> tuple[float, float, float]:
+    """new/base between the limits of its interval, each side being an estimate above 0 between its own limits.
+
+    The interval has the confidence that those of the sides have.
+    The distances from each estimate to its own limits are combined as the square root of the sum of their squares, on
+    the scale of logarithms and each side for itself (MOVER: Zou and Donner, Construction of confidence intervals about
+    effect measures, Statistics in Medicine 27, 2008); so swapping the sides gives the reciprocal.
+    """
+    down = math.hypot(math.log(new[1] / new[0]), math.log(base[2] / base[1]))
+    up = math.hypot(math.log(new[2] / new[1]), math.log(base[1] / base[0]))
+    ratio = new[1] / base[1]
+    return ratio * math.exp(-down), ratio, ratio * math.exp(up)
+
+
+@lru_cache(maxsize=1024)
+def t_quantile(degrees: int, probability: float) -> float:
+    """The value that Student's t with so many degrees of freedom stays below with that probability."""
+    from scipy.special import stdtrit
+
+    return float(stdtrit(degrees, probability))
+
+
+def prediction_interval(
+    values: Sequence[float], least_deviation: float = 0.0, confidence: float = CONFIDENCE
+) -> tuple[float, float]:
+    """Where one more value of a normal population lies, after n ≥ 2 of them: mean ± t(n-1) · s · √(1 + 1/n).
+
+    (Hahn and Meeker, Statistical Intervals, 4.7.) `least_deviation` is what s never falls below: values that are whole
+    ticks of a timer may all be equal and yet not be known better than that. ValueError below two values.
+    """
+    n = len(values)
+    if n < 2:
+        raise ValueError("a prediction needs two values at least")
+    mean = math.fsum(values) / n
+    deviation = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (n - 1))
+    half = t_quantile(n - 1, (1 + confidence) / 2) * max(deviation, least_deviation) * math.sqrt(1 + 1 / n)
+    return mean - half, mean + half

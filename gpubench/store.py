@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from gpubench import journal, jsonfile, runfile
+from gpubench.baseline import Baselines
 from gpubench.errors import NothingMeasured, UsageError
 from gpubench.journal import RunWriter
 from gpubench.nearest import did_you_mean
@@ -22,7 +23,7 @@ from gpubench.result import Ceiling, Run
 __all__ = ["RunWriter", "Store", "default_folder", "read_run"]
 
 CEILINGS_SCHEMA = "gpubench.ceilings/1"
-FORMS = "a run is a file, latest, latest~N or ref:NAME"
+FORMS = "a run is a file, latest, latest~N, @BASELINE or ref:NAME"
 
 _DATED = re.compile(r"[0-9]{8}-[0-9]{6}-")
 _VENDOR = frozenset({"nvidia", "geforce", "amd", "intel", "r", "tm", "cpu", "gpu", "processor", "corporation"})
@@ -62,10 +63,14 @@ def read_run(path: Path) -> Run:
 
 
 class Store:
-    """The run files of one folder, which need not exist. Folders inside it are not searched."""
+    """The run files of one folder, which need not exist. Folders inside it are not searched.
 
-    def __init__(self, folder: Path) -> None:
+    `baselines` are the project's, None where no @NAME is to be known.
+    """
+
+    def __init__(self, folder: Path, baselines: Baselines | None = None) -> None:
         self.folder = folder
+        self.baselines = baselines
 
     def new_path(self, run: Run, what: str = "run") -> Path:
         """A free name for a new run: YYYYMMDD-HHMMSS-<device>-<what>-<4 hex>.json, with the time it started in UTC.
@@ -93,14 +98,21 @@ class Store:
         return sorted(found, key=lambda path: found[path], reverse=True)
 
     def resolve(self, word: str, reference: Path | None = None) -> Path:
-        """The file that a RUN word means: a path, latest, latest~N, ref:NAME or ref:NAME/RUN.
+        """The file that a RUN word means: a path, latest, latest~N, @NAME (the newest run kept under it), ref:NAME or
+        ref:NAME/RUN.
 
         `reference` is the folder of reference runs. NothingMeasured if nothing is stored yet.
         """
         if re.fullmatch(r"latest(~.*)?", word, re.DOTALL):
             return self._latest(word)
+        if word.startswith("@") and self.baselines is not None:
+            return self.baselines.find(word).paths[-1]
         if word.startswith("ref:"):
-            return _reference(word, reference)
+            files = reference_files(word, reference)
+            if len(files) > 1:
+                listed = ", ".join(f"{word}/{_stem(path)}" for path in files)
+                raise UsageError(f"{word} has {len(files)} runs: name one", listed)
+            return files[0]
         path = Path(word)
         try:
             if path.is_dir():
@@ -169,8 +181,8 @@ class Store:
         return runs[back]
 
 
-def _reference(word: str, reference: Path | None) -> Path:
-    """The file of ref:NAME or ref:NAME/RUN, among those that the folder lists: no word becomes a path."""
+def reference_files(word: str, reference: Path | None) -> list[Path]:
+    """The files of ref:NAME, or the one of ref:NAME/RUN, among those that the folder lists: no word becomes a path."""
     known = _references(reference)
     name, _, stem = word.removeprefix("ref:").partition("/")
     if reference is None or not known:
@@ -179,14 +191,12 @@ def _reference(word: str, reference: Path | None) -> Path:
         near = did_you_mean(f"ref:{name}", known)
         raise UsageError(f"no reference {word!r}{near}", f"there are {', '.join(known)}")
     files = {_stem(path): path for path in _files(reference / name)}
-    if not stem and len(files) == 1:
-        return next(iter(files.values()))
+    if not stem:
+        return list(files.values())
     if stem in files:
-        return files[stem]
+        return [files[stem]]
     listed = [f"ref:{name}/{one}" for one in files]
-    if stem:
-        raise UsageError(f"no reference {word!r}{did_you_mean(word, listed)}", f"there are {', '.join(listed)}")
-    raise UsageError(f"ref:{name} has {len(files)} runs: name one", ", ".join(listed))
+    raise UsageError(f"no reference {word!r}{did_you_mean(word, listed)}", f"there are {', '.join(listed)}")
 
 
 def _references(reference: Path | None) -> list[str]:

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from command import FAKE, FAULTS, OK, gpubench, saved, statuses, strict
 
-COMMANDS = ("run", "roofline", "list", "doctor", "info", "show", "schema")
-HELPS = [(), *((name,) for name in COMMANDS)]
+COMMANDS = ("run", "roofline", "list", "doctor", "info", "show", "compare", "baseline", "schema")
+HELPS = [(), *((name,) for name in COMMANDS), *(("baseline", name) for name in ("save", "list", "show", "rm"))]
 
 # The flags of `run` that its users' scripts rely on
 RUN_FLAGS = re.findall(
@@ -70,7 +70,7 @@ def test_the_flags_of_run_are_spelled_as_documented(tmp_path: Path):
 
 def test_every_command_is_in_the_help_under_its_group(tmp_path: Path):
     text = gpubench(tmp_path, "--help").stdout
-    places = [text.index(f"\n{group}:\n") for group in ("Start", "Understand", "More")]
+    places = [text.index(f"\n{group}:\n") for group in ("Start", "Understand", "Decide", "More")]
     assert places == sorted(places)
     assert set(re.findall(r"^  ([a-z]+) ", text, re.MULTILINE)) >= set(COMMANDS)
     assert "..." not in text.split("\nStart:\n")[1], "a line of help is cut short"
@@ -104,6 +104,7 @@ def test_list_info_and_schema_give_one_strict_document_each(tmp_path: Path):
     assert strict(gpubench(tmp_path, "info", *FAKE, "--json").stdout)["device"]["name"] == "Fake device"
     paths = strict(gpubench(tmp_path, "info", "--paths", "--json", env={"GPUBENCH_RESULTS": ""}).stdout)
     assert paths["paths"]["results"] == str(tmp_path / "here")
+    assert paths["paths"]["baselines"] == str(tmp_path / "gpubench-baselines")
     schema = strict(gpubench(tmp_path, "schema").stdout)
     assert schema["properties"]["schema"]
 

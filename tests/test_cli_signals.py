@@ -202,8 +202,7 @@ def test_a_signal_waits_until_what_is_saved_is_saved(number: int, kind: type[Bas
     with pytest.raises(kind):
         interrupted_while_saving(number, steps)
     assert steps == ["saved"]
-    with pytest.raises(kind):
-        signal.raise_signal(number)
+    signal.raise_signal(number)  # the run is on its way out: a second one changes nothing
 
 
 @pytest.mark.usefixtures("installed")

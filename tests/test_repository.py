@@ -33,6 +33,7 @@ PLANTS = [
     ("door-cupy", "devices.cuda", "cupy", "gpubench.devices.cuda -> cupy"),
     ("door-pynvml", "devices.cuda", "pynvml", "gpubench.devices.cuda -> pynvml"),
     ("door-pydantic", "report", "pydantic", "gpubench.report -> pydantic"),
+    ("door-scipy", "compare", "scipy.special", "gpubench.compare -> scipy"),
     ("door-altair", "report.curve", "altair", "gpubench.report.curve -> altair"),
     ("door-platformdirs", "environment", "platformdirs", "gpubench.environment -> platformdirs"),
 ]

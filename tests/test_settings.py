@@ -8,7 +8,7 @@ import pytest
 
 from gpubench.errors import UsageError
 from gpubench.keys import KEYS
-from gpubench.plan import Plan
+from gpubench.plan import Plan, load_plan
 from gpubench.result import Conditions
 from gpubench.settings import Settings, find_project, resolve
 
@@ -28,7 +28,7 @@ def project(tmp_path: Path, text: str) -> None:
 
 def test_the_attributes_are_the_table(tmp_path: Path) -> None:
     fields = {field.name for field in dataclasses.fields(Settings)}
-    assert fields - {"resolved", "warnings"} == set(KEYS)
+    assert fields - {"project", "resolved", "warnings"} == set(KEYS)
     assert all(key.help and key.section in ("", "conditions", "budget") for key in KEYS.values())
 
 
@@ -204,12 +204,45 @@ def test_two_files_in_one_folder_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "baseline: main\n", "margins: {}\n", "resutls: x\n", "results: off\n", "results:\n"]
+    "text",
+    [
+        "",
+        "baseline: ../main\n",
+        "margins: [3%]\n",
+        "margins: {bandwidth: 10}\n",
+        "margin: -5\n",
+        "margin: .nan\n",
+        "margin: 10\n",
+        "fail_on: off\n",
+        "resutls: x\n",
+        "results: off\n",
+        "results:\n",
+    ],
 )
 def test_a_broken_gpubench_yaml(tmp_path: Path, text: str) -> None:
     project(tmp_path, text)
     with pytest.raises(UsageError, match=r"gpubench\.yaml"):
         settle(tmp_path)
+
+
+def test_settings_of_comparing_are_the_project_s_and_in_no_run_file(tmp_path: Path) -> None:
+    project(tmp_path, "baseline: main\nmargin: 2%\nmargins: {bandwidth/*: 0.5%, 'matmul-sweep': 0.01}\n")
+    (tmp_path / "below").mkdir()
+    settings = settle(tmp_path / "below", {"host_mismatch": "warn"})
+    assert (settings.baseline, settings.margin, settings.host_mismatch) == ("main", 0.02, "warn")
+    assert settings.margins == {"bandwidth/*": 0.005, "matmul-sweep": 0.01}
+    assert settings.project == tmp_path
+    assert {"baseline", "margin", "margins", "fail_on"} & set(settings.origins()) == set()
+    with pytest.raises(UsageError, match=r"^GPUBENCH_MARGINS: 'x' is not a mapping"):
+        settle(tmp_path, environ={"GPUBENCH_MARGINS": "x"})
+    (tmp_path / "plan.yaml").write_text("run: {bandwidth: {}}\nmargin: 2%\n")
+    with pytest.raises(UsageError, match=r"plan\.yaml"):
+        load_plan(tmp_path / "plan.yaml")
+
+
+def test_without_a_project_its_folder_is_the_current_one(tmp_path: Path) -> None:
+    assert settle(tmp_path).project == tmp_path
+    assert (settle(tmp_path).baseline, settle(tmp_path).margins, settle(tmp_path).margin) == (None, None, 0.03)
 
 
 def test_the_file_of_this_checkout_is_right() -> None:
@@ -225,7 +258,7 @@ def test_origins_are_json_and_private(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setenv("HOME", "/home/somebody")
     project(tmp_path, "budget: {samples: 4}\ntags: [a]\n")
     origins = settle(tmp_path, {"results": tmp_path / "runs"}).origins()
-    assert list(origins) == list(KEYS)
+    assert list(origins) == [key.name for key in KEYS.values() if not key.judging]
     assert origins["samples"] == {"value": 4, "origin": "gpubench.yaml"}
     assert origins["results"] == {"value": "runs", "origin": "--results"}
     assert origins["tags"] == {"value": ["a"], "origin": "gpubench.yaml"}

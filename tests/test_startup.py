@@ -8,6 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from builders import make_run, make_sweep
+
+from gpubench import runfile
 
 ROOT = Path(__file__).parents[1]
 HEAVY = {"altair", "cupy", "numpy", "pydantic", "pynvml", "torch", "vl_convert", "yaml"}
@@ -36,6 +39,12 @@ def test_help_and_version_load_nothing_heavy(tmp_path: Path, option: str):
 
 def test_list_loads_no_device_and_no_drawing_library(tmp_path: Path):
     assert imported(tmp_path, "list") & {"altair", "cupy", "pynvml", "torch", "vl_convert"} == set()
+
+
+def test_compare_loads_no_device_and_no_drawing_library(tmp_path: Path):
+    (tmp_path / "run.json").write_bytes(runfile.encode(make_run(make_sweep([256, 512]))))
+    loaded = imported(tmp_path, "compare", str(tmp_path / "run.json"), str(tmp_path / "run.json"))
+    assert loaded & {"altair", "cupy", "numpy", "pynvml", "scipy", "torch", "vl_convert", "yaml"} == set()
 
 
 def test_import_gpubench_loads_the_standard_library_only(tmp_path: Path):

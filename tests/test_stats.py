@@ -7,12 +7,14 @@ import random
 import time
 from fractions import Fraction
 
+import builders
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpubench.result import Samples
+from gpubench import stats
+from gpubench.result import Samples, Timer
 from gpubench.stats import (
     median_interval,
     median_ranks,
@@ -154,3 +156,77 @@ def test_time_per_call_is_of_one_launch() -> None:
     assert per_call(Samples([100, 300], [10, 3], [0, 0], [None, None])) == [10.0, 100.0]
     with pytest.raises(ValueError, match="shorter"):
         per_call(Samples([100, 300], [10], [0, 0], [None, None]))
+
+
+@pytest.mark.parametrize(
+    ("degrees", "probability", "value"),
+    [(4, 0.975, 2.776), (7, 0.975, 2.365), (19, 0.975, 2.093), (9, 0.995, 3.250), (4, 0.5, 0.0), (10**6, 0.975, 1.960)],
+)
+def test_t_quantiles_are_those_of_the_tables(degrees: int, probability: float, value: float) -> None:
+    assert stats.t_quantile(degrees, probability) == pytest.approx(value, abs=5e-4)
+
+
+def test_a_prediction_interval_is_that_of_the_textbook() -> None:
+    # Hahn and Meeker, Statistical Intervals, 4.7: n = 5, mean 50.10, s = 1.31; 95 % for one more: 46.1 to 54.1
+    values = [51.4, 49.5, 48.7, 49.3, 51.6]
+    assert stats.prediction_interval(values) == pytest.approx((46.1, 54.1), abs=0.05)
+
+
+def test_a_prediction_is_no_narrower_than_the_least_deviation_says() -> None:
+    low, high = stats.prediction_interval([2.0] * 5, 0.1)
+    assert (low + high) / 2 == pytest.approx(2.0)
+    assert (high - low) / 2 == pytest.approx(2.776 * 0.1 * math.sqrt(1.2), rel=1e-3)
+    assert stats.prediction_interval([2.0] * 5) == (2.0, 2.0)
+    wide = [1.0, 2.0, 3.0]
+    assert stats.prediction_interval(wide, 0.1) == stats.prediction_interval(wide)
+
+
+@pytest.mark.parametrize("values", [[], [1.0]])
+def test_nothing_is_predicted_from_fewer_than_two_values(values: list[float]) -> None:
+    with pytest.raises(ValueError, match="two values"):
+        stats.prediction_interval(values)
+
+
+@given(st.lists(st.floats(-1e3, 1e3), min_size=2, max_size=20), st.floats(-1e3, 1e3))
+def test_a_prediction_moves_with_its_values_and_mirrors_with_them(values: list[float], shift: float) -> None:
+    low, high = stats.prediction_interval(values)
+    assert stats.prediction_interval([value + shift for value in values]) == pytest.approx(
+        (low + shift, high + shift), abs=1e-8
+    )
+    assert stats.prediction_interval([-value for value in values]) == pytest.approx((-high, -low), abs=1e-9)
+
+
+ESTIMATES = st.tuples(st.floats(1e-3, 1), st.floats(1, 1e3), st.floats(1e3, 1e6))
+
+
+@given(ESTIMATES, ESTIMATES)
+def test_the_interval_of_a_ratio_holds_it_and_swaps_with_its_sides(
+    base: tuple[float, float, float], new: tuple[float, float, float]
+) -> None:
+    low, ratio, high = stats.ratio_interval(base, new)
+    assert low <= ratio <= high
+    assert stats.ratio_interval(new, base) == pytest.approx((1 / high, 1 / ratio, 1 / low))
+    widest = (new[0] / base[2] * (1 - 1e-9), new[2] / base[0] * (1 + 1e-9))
+    assert widest[0] <= low
+    assert high <= widest[1]
+
+
+def test_the_interval_of_a_ratio_to_something_known_is_that_of_the_other_side() -> None:
+    assert stats.ratio_interval((2.0, 2.0, 2.0), (9.0, 10.0, 12.0)) == pytest.approx((4.5, 5.0, 6.0))
+
+
+def test_a_median_is_known_no_better_than_a_tick_of_a_call() -> None:
+    row = builders.make_record(time_ns=1000, half=0.001, timer=Timer("event", 500.0))
+    assert stats.tick_per_call(row) == 500.0
+    assert stats.trusted_median(row) == (750.0, 1000.0, 1250.0)
+    row.samples.launches = [10] * 11
+    assert stats.tick_per_call(row) == 50.0
+    assert stats.trusted_median(row) == (975.0, 1000.0, 1025.0)
+    assert stats.trusted_median(builders.make_record(time_ns=1000, half=0.3)) == (700.0, 1000.0, 1300.0)
+
+
+def test_a_median_without_an_interval_is_not_trusted() -> None:
+    assert stats.trusted_median(builders.make_record(half=None)) is None
+    assert stats.trusted_median(builders.make_record(time_ns=0)) is None
+    assert stats.trusted_median(builders.make_record(status="error")) is None
+    assert stats.tick_per_call(builders.make_record(timer=None)) == 0.0

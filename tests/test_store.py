@@ -136,7 +136,7 @@ def test_a_word_that_means_nothing(store: Store, tmp_path: Path, reference: Path
     assert "did you mean latest?" in refusal(store, "latset")
     assert f"did you mean {tmp_path / 'before.json'}?" in refusal(store, str(tmp_path / "befor.json"))
     assert "did you mean ref:h200?" in refusal(store, "red:h200", reference)
-    assert "(a run is a file, latest, latest~N or ref:NAME)" in refusal(store, "zzz")
+    assert "(a run is a file, latest, latest~N, @BASELINE or ref:NAME)" in refusal(store, "zzz")
     assert "is a folder" in refusal(store, str(tmp_path))
     for word in ("", "a\0b", "x" * 5000, "[/bold]\n.json", "@baseline"):
         refusal(store, word)

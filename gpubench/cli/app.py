@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from gpubench import __version__
-from gpubench.cli import doctor, read, run
+from gpubench.cli import baseline, compare, doctor, read, run
 from gpubench.cli.help import GroupedCommand, GroupedCommands
 from gpubench.errors import UsageError
 from gpubench.exits import Exit
@@ -17,7 +17,7 @@ from gpubench.nearest import nearest
 
 COMPLETION = "_GPUBENCH_COMPLETE"
 """The variable by which a shell asks for completions."""
-START, UNDERSTAND, MORE = "Start", "Understand", "More"
+START, UNDERSTAND, DECIDE, MORE = "Start", "Understand", "Decide", "More"
 
 WELCOME = """gpubench finds out what a GPU really does, says why, and says when it got slower.
   gpubench run            measure a few things in a minute, show and save them
@@ -55,17 +55,22 @@ def root(
         typer.echo(WELCOME)
 
 
-COMMANDS: dict[str, tuple[str, Callable[..., Any]]] = {
+COMMANDS: dict[str, tuple[str, Callable[..., Any] | typer.Typer]] = {
     "run": (START, run.run),
     "roofline": (START, read.roofline),
     "list": (START, read.list_),
     "doctor": (START, doctor.doctor),
     "info": (START, read.info),
     "show": (UNDERSTAND, read.show),
+    "compare": (DECIDE, compare.compare),
+    "baseline": (DECIDE, baseline.app),
     "schema": (MORE, read.schema),
 }
-for _name, (_group, _function) in COMMANDS.items():
-    app.command(_name, cls=GroupedCommand, rich_help_panel=_group)(_function)
+for _name, (_group, _what) in COMMANDS.items():
+    if isinstance(_what, typer.Typer):
+        app.add_typer(_what, name=_name, rich_help_panel=_group)
+    else:
+        app.command(_name, cls=GroupedCommand, rich_help_panel=_group)(_what)
 
 
 def call(arguments: Sequence[str]) -> Exit:

@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-RUN_WORDS = "a file, latest, latest~N or ref:NAME; the latest run if left out"
+RUN_FORMS = "a file, latest, latest~N, @BASELINE or ref:NAME"
+RUN_WORDS = f"{RUN_FORMS}; the latest run if left out"
 CONDITIONS, EFFORT, OUTPUT = "What and how", "How hard", "Output"
 
 RunWord = Annotated[str | None, typer.Argument(metavar="RUN", help=f"The run: {RUN_WORDS}.")]

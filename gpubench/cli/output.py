@@ -27,16 +27,22 @@ def form_of(form: str | None, json: bool, forms: tuple[str, ...] = FORMS) -> str
 
 def check_exports(exports: Iterable[str], roofline: bool = False) -> None:
     """Before anything is measured: a form we cannot write, a folder that is not there or not ours to write in."""
-    from gpubench.jsonfile import shown
     from gpubench.report import export
 
     for name in exports:
         export.check(name, export.ROOFLINE if roofline else export.RUN)
-        path = Path(name).absolute()
-        if not path.parent.is_dir():
-            raise UsageError(f"--export {shown(Path(name))}: there is no folder {shown(path.parent)}")
-        if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
-            raise UsageError(f"--export {shown(Path(name))}: cannot be written")
+        check_writable("--export", name)
+
+
+def check_writable(flag: str, name: str) -> None:
+    """UsageError where a file cannot be written: its folder is not there, or not ours to write in."""
+    from gpubench.jsonfile import shown
+
+    path = Path(name).absolute()
+    if not path.parent.is_dir():
+        raise UsageError(f"{flag} {shown(Path(name))}: there is no folder {shown(path.parent)}")
+    if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise UsageError(f"{flag} {shown(Path(name))}: cannot be written")
 
 
 def show_run(run: Run, screen: Screen, form: str, all_rows: bool, no_plot: bool) -> None:

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gpubench.cli import options
+from gpubench.cli.stored import baselines_of, begin, find, read, store_of
 from gpubench.exits import Exit
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gpubench.cli.screen import Screen
     from gpubench.result import Run
-    from gpubench.settings import Settings
     from gpubench.store import Store
     from gpubench.suite import Suite
 
@@ -35,9 +34,9 @@ def show(
     from gpubench.cli import output
 
     chosen = output.form_of(form, json)
-    settings, screen = _begin(results=results, quiet=quiet, no_color=no_color, no_plot=no_plot, debug=debug)
+    settings, screen = begin(results=results, quiet=quiet, no_color=no_color, no_plot=no_plot, debug=debug)
     output.check_exports(export or [])
-    found = _read(_find(run, _store(settings), screen), screen)
+    found = read(find(run, store_of(settings), screen), screen)
     output.write_exports(found, export or [], screen)
     output.show_run(found, screen, chosen, all_rows, settings.no_plot)
 
@@ -63,12 +62,12 @@ def roofline(
     from gpubench.report import roofline_plot
 
     chosen = form_of(form, json, ("table", "json", "md"))
-    settings, screen = _begin(
+    settings, screen = begin(
         results=results, quiet=quiet, no_color=no_color, no_plot=no_plot, debug=debug, device=device
     )
     check_exports(export or [], roofline=True)
-    store, code = _store(settings), Exit.DONE
-    path = _find(run, store, screen) if run is not None or store.runs() else None
+    store, code = store_of(settings), Exit.DONE
+    path = find(run, store, screen) if run is not None or store.runs() else None
     if measure or path is None:
         from gpubench.cli import session
 
@@ -78,7 +77,7 @@ def roofline(
         code = session.measure(request)
         if code in (Exit.SIGINT, Exit.SIGTERM):
             return code
-    found = _read(path or _find(None, store, screen), screen)
+    found = read(path or find(None, store, screen), screen)
     if measure:
         found = _under_kept_ceilings(found, store)
     write_exports(found, export or [], screen, roofline=True)
@@ -109,7 +108,7 @@ def list_(
     from gpubench.errors import UsageError
     from gpubench.report import listing
 
-    _, screen = _begin(no_color=no_color, debug=debug)
+    _, screen = begin(no_color=no_color, debug=debug)
     library = Library()
     suites, plans = _matching(library.suites(), library.plans(), pattern)
     for line in library.warnings:
@@ -139,12 +138,12 @@ def info(
     from gpubench.executor import Bench, WorkerProcess
     from gpubench.report import info as report
 
-    settings, screen = _begin(results=results, no_color=no_color, debug=debug, device=device)
+    settings, screen = begin(results=results, no_color=no_color, debug=debug, device=device)
     facts: dict[str, Any]
     if paths:
-        facts = {
-            "paths": {"results": str(_store(settings).folder), "ceilings": str(_store(settings).folder / "ceilings")}
-        }
+        folder, baselines = store_of(settings).folder, baselines_of(settings).folder
+        facts = {"paths": {"results": folder, "ceilings": folder / "ceilings", "baselines": baselines}}
+        facts["paths"] = {name: str(path) for name, path in facts["paths"].items()}
     else:
         worker = WorkerProcess(settings.device, Bench({}, {}), settings.timeout, echo=settings.debug)
         try:
@@ -178,44 +177,6 @@ def schema() -> None:
     from gpubench.jsonfile import dumps
 
     typer.echo(dumps(runfile.schema(), indent=1))
-
-
-def _begin(**flags: object) -> tuple[Settings, Screen]:
-    import os
-    from pathlib import Path
-
-    from gpubench.cli.screen import Screen
-    from gpubench.settings import resolve
-
-    settings = resolve(flags, None, os.environ, Path.cwd())
-    return settings, Screen(settings.no_color, settings.quiet)
-
-
-def _store(settings: Settings) -> Store:
-    from gpubench.store import Store, default_folder
-
-    return Store(settings.results or default_folder())
-
-
-def _find(word: str | None, store: Store, screen: Screen) -> Path:
-    """The file a word means; the latest where there is none, said on stderr."""
-    from gpubench.cli.output import from_here
-    from gpubench.store import reference_folder
-
-    path = store.resolve("latest" if word is None else word, reference_folder())
-    if word is None:
-        screen.say(f"latest run: {from_here(path)}")
-    return path
-
-
-def _read(path: Path, screen: Screen) -> Run:
-    """The run of a file; one that is not complete is said on stderr."""
-    from gpubench.store import read_run
-
-    run = read_run(path)
-    if run.status != "complete":
-        screen.warn(f"gpubench: this run is {run.status}: {len(run.records)} rows")
-    return run
 
 
 def _under_kept_ceilings(run: Run, store: Store) -> Run:

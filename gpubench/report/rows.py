@@ -67,8 +67,13 @@ class Group:
 
 def groups(run: Run) -> list[Group]:
     """The run's rows by benchmark, in order of first appearance."""
+    return groups_of(run.records)
+
+
+def groups_of(records: Iterable[Record]) -> list[Group]:
+    """Rows by benchmark, in order of first appearance."""
     found: dict[tuple[str, str], list[Record]] = {}
-    for record in run.records:
+    for record in records:
         found.setdefault((record.suite, record.benchmark), []).append(record)
     return [_group(suite, benchmark, records) for (suite, benchmark), records in found.items()]
 

@@ -1,0 +1,232 @@
+"""Rows of two runs matched: every row of either side once, with what is to be said of it.
+
+A row that gives no figure on one side, or that was not had alike on both, is told here; `gpubench.judge` judges the
+figures of the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Literal
+
+from gpubench import causes, comparable, judge
+from gpubench.errors import UsageError
+from gpubench.judge import MIN_HISTORY, Evidence
+from gpubench.result import FAILED, Conditions, Record, Run
+from gpubench.verdict import Judged, Mismatch, Row, Verdict
+
+MARGIN = 0.03
+
+Key = tuple[str, Conditions]
+
+
+@dataclass(frozen=True)
+class _Rules:
+    """What a comparison judges by. `history`: rows of the base's earlier runs and its newest, by key; `instead`:
+    what there is without enough of them, in words."""
+
+    margin: float
+    margins: Mapping[str, float]
+    show: bool
+    history: Mapping[Key, Sequence[Record]]
+    instead: str
+
+    def evidence(self, record: Record) -> Evidence:
+        """What a row of the new run is judged by."""
+        margin = self.margin
+        for pattern, special in self.margins.items():
+            names = (record.suite, f"{record.suite}/{record.benchmark}", record.id)
+            if any(name == pattern or fnmatchcase(name, pattern) for name in names):
+                margin = special
+        earlier = [
+            each
+            for each in self.history.get((record.id, record.conditions), ())
+            if each.status == "ok" and not comparable.row_mismatches(each, record)
+        ]
+        return Evidence(margin, earlier, self.instead)
+
+
+def compare(
+    base: Run | Sequence[Run],
+    new: Run,
+    margin: float = MARGIN,
+    margins: Mapping[str, float] | None = None,
+    host_mismatch: Literal["error", "warn"] = "error",
+) -> Judged:
+    """Every row of the base and of the new run once, with its verdict; in the base's order, then what is only new.
+
+    Several runs as base are its history: the one started last is the base shown. `margin` is how much worse a figure
+    may be, as a fraction: a time 1 + margin times as long, a rate 1/(1 + margin) times as high. `margins` are others
+    for the rows of a suite, of suite/benchmark or of a pattern of either; the last that fits counts. Rows that are not
+    comparable have no changes, or with `host_mismatch="warn"` their changes and still no verdict on them.
+    UsageError where a run holds a row twice. ValueError without a base or with a margin that is none.
+    """
+    for each in (margin, *(margins or {}).values()):
+        if not 0 <= each < 1:
+            raise ValueError(f"a margin of {each}")
+    bases, notes = _bases([base] if isinstance(base, Run) else base, new)
+    shown = bases[-1]
+    rows_of_base, rows_of_new = _by_key(shown), _by_key(new)
+    pairs = _matched(rows_of_base, rows_of_new)
+    mismatches = comparable.run_mismatches(shown, new)
+    instead = "one run a side" if len(bases) == 1 else f"fewer than {MIN_HISTORY} runs of the base like this one"
+    usable = [run for run in bases if not comparable.run_mismatches(run, new)]
+    if 0 < len(usable) < len(bases):
+        notes.append(f"only {len(usable)} of the {len(bases)} runs of the base can be compared with the new one")
+    rules = _Rules(margin, margins or {}, host_mismatch == "warn", _history(usable), instead)
+    subject = comparable.subject(shown, new)
+    rows = [_row(old, now, mismatches, subject, rules) for old, now in pairs]
+    return Judged(
+        base_name=shown.run_id,
+        new_name=new.run_id,
+        margin=margin,
+        rows=rows,
+        notes=[*notes, *_notes(shown, new), *_notes_of(mismatches, rules.show)],
+        details={
+            "history": len(bases),
+            "host_mismatch": host_mismatch,
+            "margins": dict(rules.margins),
+            "mismatches": [str(each) for each in mismatches],
+            "quick": any("quick" in run.tags for run in (shown, new)),
+            "subject": subject,
+        },
+    )
+
+
+def _bases(runs: Sequence[Run], new: Run) -> tuple[list[Run], list[str]]:
+    """The runs of the base, the newest last, each once; the new run is no part of its own history."""
+    if not runs:
+        raise ValueError("no base to compare with")
+    once = {run.run_id: run for run in sorted(runs, key=lambda run: run.started_at)}
+    notes = []
+    if len(once) > 1 and new.run_id in once:
+        del once[new.run_id]
+        notes.append("the new run is among the runs of the base: left out there")
+    if len(once) == 1 and new.run_id in once:
+        notes.append("base and new are the same run")
+    if len(once) > 1:
+        words = (
+            "a difference beyond what they predict is a verdict"
+            if len(once) >= MIN_HISTORY
+            else f"{MIN_HISTORY} would tell how far one run strays from the next"
+        )
+        notes.append(f"{len(once)} runs of the base: {words}")
+    return list(once.values()), notes
+
+
+def _notes(base: Run, new: Run) -> list[str]:
+    """What a reader must know of the two runs."""
+    notes = []
+    for side, run in (("base", base), ("new", new)):
+        if run.status != "complete":
+            notes.append(f"the {side} run is {run.status}: rows it did not reach are not in it")
+        if "quick" in run.tags:
+            notes.append(f"the {side} run is a quick one, which never decides a build")
+    return notes
+
+
+def _notes_of(mismatches: Sequence[Mismatch], show: bool) -> list[str]:
+    if not mismatches:
+        return []
+    then = "differences are shown without a verdict" if show else "--host-mismatch warn shows the differences"
+    return [f"not comparable: {'; '.join(map(str, mismatches))}; {then}"]
+
+
+def _by_key(run: Run) -> dict[Key, Record]:
+    found: dict[Key, Record] = {}
+    for record in run.records:
+        if found.setdefault((record.id, record.conditions), record) is not record:
+            raise UsageError(f"{run.run_id}: {record.id} is in it twice")
+    return found
+
+
+def _matched(base: Mapping[Key, Record], new: Mapping[Key, Record]) -> list[tuple[Record | None, Record | None]]:
+    """Rows of the same key; then, of those left, rows of the same name under other conditions, where each side has one
+    such row; then the rest, each alone."""
+    left: dict[str, list[Record]] = {}
+    only_base: dict[str, int] = {}
+    for key, record in new.items():
+        if key not in base:
+            left.setdefault(record.id, []).append(record)
+    for key, record in base.items():
+        if key not in new:
+            only_base[record.id] = only_base.get(record.id, 0) + 1
+    otherwise = {name: now[0] for name, now in left.items() if len(now) == 1 == only_base.get(name)}
+    pairs: list[tuple[Record | None, Record | None]] = [
+        (old, new[key] if key in new else otherwise.get(old.id)) for key, old in base.items()
+    ]
+    return pairs + [(None, now) for key, now in new.items() if key not in base and now.id not in otherwise]
+
+
+def _history(runs: Sequence[Run]) -> dict[Key, list[Record]]:
+    """The rows of every run by key; empty where the runs are too few to predict anything."""
+    found: dict[Key, list[Record]] = {}
+    if len(runs) >= MIN_HISTORY:
+        for run in runs:
+            for key, record in _by_key(run).items():
+                found.setdefault(key, []).append(record)
+    return found
+
+
+def _row(
+    base: Record | None, new: Record | None, mismatches: Sequence[Mismatch], subject: Sequence[str], rules: _Rules
+) -> Row:
+    record = base or new
+    assert record is not None
+    asked = record.conditions
+    row = Row(record.id, {"cache": asked.cache, "load": asked.load, "data": asked.data}, "same", None, base, new)
+    if base is None or new is None:
+        row.verdict, row.reason = _alone(record, new is None)
+        return row
+    row.subject = list(subject)
+    if ran := causes.kernels(base, new):
+        row.subject.append(f"kernel: {ran}")
+    otherwise = [] if base.conditions == new.conditions else comparable.asked_mismatches(base, new)
+    if not otherwise and (base.status != "ok" or new.status != "ok"):
+        row.verdict, row.reason = _without_figure(base, new)
+        return row
+    row.mismatches = [*otherwise, *mismatches, *comparable.row_mismatches(base, new, mismatches)]
+    reason = judge.invalid(base, new)
+    if row.mismatches:
+        row.verdict, row.reason = "not comparable", "; ".join(map(str, row.mismatches))
+        row.changes = judge.changes(base, new) if rules.show else []
+    elif reason is not None:
+        row.verdict, row.reason = "invalid", reason
+    else:
+        row.changes = judge.changes(base, new)
+        row.verdict, row.reason = judge.judge(row.changes, new, rules.evidence(new))
+    if row.verdict != "same":
+        row.hints = causes.hints(base, new)
+    return row
+
+
+def _alone(record: Record, gone: bool) -> tuple[Verdict, str | None]:
+    """A row that one side does not have. One that fails is a failed case, whether or not the base knew it; one that
+    gave no figure in the base, as was right there, is not missed."""
+    said = None if record.status == "ok" else _status(record)
+    if gone:
+        missed = record.status == "ok" or record.status in FAILED
+        return ("missing", said) if missed else ("same", f"{said} in the base, not in the new run")
+    return ("failed", f"not in the base; {said}") if record.status in FAILED else ("new", said)
+
+
+def _without_figure(base: Record, new: Record) -> tuple[Verdict, str]:
+    """A matched row that gives no figure on one side or on either. To be skipped is no failure; but a row of the base
+    that gives no figure any more is missing."""
+    was, now = _status(base), _status(new)
+    if new.status == "ok":
+        return ("fixed" if base.status in FAILED else "new"), f"{was} in the base"
+    if new.status in FAILED:
+        if base.status in FAILED:
+            return "still failing", now if was == now else f"{was} in the base, now {now}"
+        newly = "newly " if new.status == "incorrect" else ""
+        return "failed", f"{newly}{now}" if base.status == "ok" else f"{was} in the base, {newly}{now}"
+    if base.status == "ok" or base.status in FAILED:
+        return "missing", now if base.status == "ok" else f"{was} in the base, now {now}"
+    return "same", now if was == now else f"{was} in the base, now {now}"
+
+
+def _status(record: Record) -> str:
+    return f"{record.status}: {record.reason}" if record.reason else record.status

@@ -1,0 +1,321 @@
+from __future__ import annotations
+
+import json
+import math
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, get_args
+
+import builders
+import pytest
+from comparisons import MIRROR, at, device, history, judged, only, rate, run, verdicts
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gpubench.compare import compare
+from gpubench.errors import UsageError
+from gpubench.result import FAILED, Conditions, Metric, Record, Timer
+from gpubench.verdict import Verdict
+
+# Matching
+
+
+def test_every_row_of_either_side_is_there_once_in_the_order_of_the_base() -> None:
+    base = run(rate(n=3), rate(n=1), rate(n=2))
+    new = run(rate(n=4), rate(n=2), rate(n=3), run_id="new")
+    assert verdicts(judged(base, new)) == {"n=3": "same", "n=1": "missing", "n=2": "same", "n=4": "new"}
+
+
+def test_an_empty_or_a_disjoint_run_compares_nothing() -> None:
+    base, other = run(rate(n=1), rate(n=2)), run(rate(n=3), run_id="new")
+    assert verdicts(judged(base, run(run_id="new"))) == {"n=1": "missing", "n=2": "missing"}
+    assert verdicts(judged(base, other)) == {"n=1": "missing", "n=2": "missing", "n=3": "new"}
+    assert verdicts(judged(run(), other)) == {"n=3": "new"}
+    assert judged(run(), run(run_id="new")).rows == []
+
+
+def test_rows_of_other_conditions_are_other_rows() -> None:
+    cold, hot = rate(), rate(50_000, conditions=Conditions(cache="hot"))
+    outcome = judged(run(cold, hot), run(hot, cold, run_id="new"))
+    assert [row.verdict for row in outcome.rows] == ["same", "same"]
+    assert [row.conditions["cache"] for row in outcome.rows] == ["cold", "hot"]
+
+
+@pytest.mark.parametrize("field", ["cache", "load", "data"])
+def test_a_row_under_other_conditions_than_the_base_is_not_comparable(field: str) -> None:
+    other = {"cache": "hot", "load": "sustained", "data": "zeros"}[field]
+    found = only(rate(), rate(200_000, conditions=Conditions(**{field: other})))
+    assert found.verdict == "not comparable"
+    assert found.reason == f"{field}: {getattr(Conditions(), field)} against {other}"
+    assert found.changes == []
+
+
+def test_a_failed_row_under_other_conditions_has_not_failed_the_one_of_the_base() -> None:
+    failed = rate(status="error", reason="boom", conditions=Conditions(load="sustained"))
+    assert only(rate(), failed).verdict == "not comparable"
+
+
+def test_of_several_rows_under_other_conditions_none_is_the_one_meant() -> None:
+    hot, sustained = Conditions(cache="hot"), Conditions(load="sustained")
+    outcome = judged(rate(), run(rate(conditions=hot), rate(conditions=sustained), run_id="new"))
+    assert [row.verdict for row in outcome.rows] == ["missing", "new", "new"]
+
+
+def test_a_row_that_is_there_twice_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"new: matmul-sweep/matmul\[n=64\] is in it twice"):
+        judged(rate(), run(rate(), rate(), run_id="new"))
+    with pytest.raises(UsageError, match="twice"):
+        judged(run(rate(), rate()), rate())
+
+
+def test_without_a_base_there_is_nothing_to_compare_with() -> None:
+    with pytest.raises(ValueError, match="no base"):
+        judged([], rate())
+
+
+# Rows without a figure
+
+
+@pytest.mark.parametrize("status", sorted(FAILED))
+def test_a_row_that_fails_now_is_failed_and_one_that_failed_is_fixed(status: str) -> None:
+    failed = rate(status=status, reason="the reason")
+    assert only(rate(), failed).verdict == "failed"
+    assert only(failed, rate()).verdict == "fixed"
+    assert only(failed, rate()).reason == f"{status}: the reason in the base"
+    assert only(failed, failed).verdict == "still failing"
+    assert "the reason" in str(only(rate(), failed).reason)
+
+
+def test_a_row_newly_incorrect_is_called_so() -> None:
+    wrong = rate(status="incorrect", reason="3 of 9 differ")
+    assert only(rate(), wrong).reason == "newly incorrect: 3 of 9 differ"
+    out_of_memory = rate(status="oom")
+    assert only(out_of_memory, wrong).verdict == "still failing"
+    assert only(out_of_memory, wrong).reason == "oom in the base, now incorrect: 3 of 9 differ"
+
+
+@pytest.mark.parametrize("status", ["skipped", "unsupported"])
+def test_to_be_skipped_is_no_failure_but_a_figure_of_the_base_is_missed(status: str) -> None:
+    skipped = rate(status=status, reason="time budget")
+    failed = rate(status="error", reason="boom")
+    assert (only(rate(), skipped).verdict, only(rate(), skipped).reason) == ("missing", f"{status}: time budget")
+    assert only(failed, skipped).verdict == "missing"
+    assert only(skipped, rate()).verdict == "new"
+    assert only(skipped, failed).verdict == "failed"
+    assert (only(skipped, skipped).verdict, only(skipped, skipped).changes) == ("same", [])
+
+
+@pytest.mark.parametrize(
+    ("status", "gone", "added"), [("skipped", "same", "new"), ("error", "missing", "failed"), ("ok", "missing", "new")]
+)
+def test_a_row_of_one_side_alone_without_a_figure(status: str, gone: str, added: str) -> None:
+    row = rate(status=status)
+    assert only(run(row), run(run_id="new")).verdict == gone
+    assert only(run(), run(row, run_id="new")).verdict == added
+
+
+def test_a_figure_left_in_a_failed_row_is_not_compared() -> None:
+    left = replace(rate(1_000), status="error", reason="boom")
+    found = only(rate(), left)
+    assert (found.verdict, found.changes) == ("failed", [])
+
+
+# Margins, hosts, histories
+
+
+@pytest.mark.parametrize(
+    ("margins", "verdict"),
+    [
+        ({"matmul-sweep": 0.1}, "same"),
+        ({"matmul-sweep/matmul": 0.1}, "same"),
+        ({"matmul*": 0.1}, "same"),
+        ({"matmul-sweep/matmul[n=64]": 0.1}, "same"),
+        ({"bandwidth": 0.1}, "suspect"),
+        ({"matmul-sweep": 0.1, "matmul-sweep/matmul": 0.03}, "suspect"),  # the last that fits
+        ({"matmul-sweep": 0.01}, "suspect"),
+    ],
+)
+def test_margins_of_a_suite_or_a_benchmark(margins: dict[str, float], verdict: str) -> None:
+    assert only(rate(100_000), rate(105_000), margins=margins).verdict == verdict
+
+
+@pytest.mark.parametrize("margin", [1.0, 10.0, -0.05, math.nan, math.inf])
+def test_a_margin_that_is_none_is_refused(margin: float) -> None:
+    with pytest.raises(ValueError, match="margin"):
+        judged(rate(), rate(), margin=margin)
+    with pytest.raises(ValueError, match="margin"):
+        judged(rate(), rate(), margins={"matmul-sweep": margin})
+
+
+def test_an_override_shows_the_changes_and_no_verdict() -> None:
+    base, new = run(rate(), **device()), run(rate(200_000), run_id="new", **device(name="NVIDIA H100"))
+    outcome = judged(base, new, host_mismatch="warn")
+    assert outcome.rows[0].verdict == "not comparable"
+    assert outcome.rows[0].change is not None
+    assert outcome.rows[0].change.ratio == pytest.approx(0.5)
+    assert "without a verdict" in outcome.notes[0]
+    assert "--host-mismatch warn" in judged(base, new).notes[0]
+    new.records[0].metrics = []
+    assert judged(base, new, host_mismatch="warn").rows[0].changes == []
+
+
+def test_the_newest_run_of_the_base_is_shown_in_whatever_order_they_come() -> None:
+    runs = history([100_000, 100_100, 99_900, 100_000, 100_000, 101_000])
+    for name, each in zip("cbafed", runs, strict=True):
+        each.run_id = name
+    outcome = judged([*runs[3:], *runs[:3]], rate(101_000))
+    assert outcome.base_name == "d"
+    change = outcome.rows[0].change
+    assert change is not None
+    assert change.ratio == pytest.approx(1)
+
+
+def test_only_runs_that_can_be_compared_predict() -> None:
+    runs = history([100_000, 100_100, 99_900, 100_050, 99_950])
+    assert only(runs, rate(105_000)).verdict == "regression"
+    runs[0].device = {**builders.GPU, "name": "NVIDIA H100"}
+    assert only(runs, rate(105_000)).verdict == "suspect"
+    runs = history([100_000, 100_100, 99_900, 100_050, 99_950])
+    for spoil in (
+        replace(rate(), status="error"),
+        rate(definition="another"),
+        rate(metrics=[Metric("flops", 0.0, "FLOP/s", "higher", True)]),
+        rate(metrics=[Metric("flops", 1e13, "GFLOP/s", "higher", True)]),
+        at(1700.0),
+    ):
+        runs[1].records = [spoil]
+        assert only(runs, rate(105_000)).verdict == "suspect"
+
+
+def test_the_new_run_is_not_part_of_its_own_history() -> None:
+    runs = history([100_000, 100_100, 99_900, 100_050, 120_000])
+    outcome = judged(runs, runs[-1])
+    assert outcome.base_name == "run-3"
+    assert outcome.rows[0].verdict == "suspect"
+    assert "among the runs of the base" in outcome.notes[0]
+
+
+def test_a_history_of_which_a_part_is_of_another_device_says_so() -> None:
+    runs = history([100_000] * 6)
+    for each in runs[:2]:
+        each.device = builders.CPU
+    outcome = judged(runs, rate(110_000))
+    assert "only 4 of the 6 runs of the base can be compared with the new one" in outcome.notes
+    assert outcome.rows[0].verdict == "suspect"
+
+
+def test_the_margin_of_a_row_is_named_in_its_verdict() -> None:
+    found = only(rate(100_000), rate(120_000), margins={"matmul-sweep": 0.125})
+    assert found.reason == "beyond the margin of 12.5 %, on the evidence of one run a side"
+
+
+def test_a_run_counts_once() -> None:
+    twice = history([100_000] * 3) + history([100_000] * 3)
+    assert only(twice, rate(110_000)).verdict == "suspect"
+
+
+# Notes
+
+
+def test_a_run_against_itself_is_the_same_in_every_row() -> None:
+    itself = builders.make_run([*builders.make_sweep(), rate(status="error"), rate(n=5, status="unsupported")])
+    outcome = compare(itself, itself)
+    assert outcome.count("same", "still failing") == len(outcome.rows) == len(itself.records)
+    assert outcome.notes == ["base and new are the same run"]
+
+
+def test_what_a_reader_must_know_of_the_runs() -> None:
+    outcome = judged(run(rate(), status="partial"), run(rate(), run_id="new", tags=["quick"]))
+    assert outcome.notes == [
+        "the base run is partial: rows it did not reach are not in it",
+        "the new run is a quick one, which never decides a build",
+    ]
+    assert outcome.details["quick"] is True
+    assert json.loads(json.dumps(outcome.details)) == outcome.details
+
+
+# Properties
+
+
+def row_of(times: st.SearchStrategy[int]) -> st.SearchStrategy[Record]:
+    """A row in any state: measured, failed, skipped, without a figure, under another timer or clock."""
+    kinds: st.SearchStrategy[dict[str, Any]] = st.sampled_from(
+        [
+            {},
+            {},
+            {},
+            {"half": None},
+            {"status": "error"},
+            {"status": "incorrect"},
+            {"status": "skipped"},
+            {"metrics": []},
+            {"timer": Timer("event", 500.0)},
+            {"conditions": Conditions(cache="hot")},
+            {"flags": ["implausible"]},
+        ]
+    )
+    return st.builds(lambda time_ns, kind: rate(time_ns, **kind), times, kinds)
+
+
+TIMES = st.integers(1, 10**7)
+ROWS = st.lists(row_of(TIMES), max_size=6)
+
+
+def numbered(rows: list[Record]) -> list[Record]:
+    return [replace(row, params={"n": n}, id=f"matmul-sweep/matmul[n={n}]") for n, row in enumerate(rows)]
+
+
+@settings(max_examples=60, deadline=None)
+@given(ROWS, ROWS, st.sampled_from([0.0, 0.03, 0.5]))
+def test_every_row_has_one_verdict_and_swapping_the_sides_mirrors_it(
+    old: list[Record], now: list[Record], margin: float
+) -> None:
+    base, new = run(*numbered(old)), run(*numbered(now), run_id="new")
+    there, back = judged(base, new, margin=margin), judged(new, base, margin=margin)
+    assert {record.id for record in [*base.records, *new.records]} == {row.id for row in there.rows}
+    assert sum(row.base is not None for row in there.rows) == len(old)
+    assert sum(row.new is not None for row in there.rows) == len(now)
+    assert all(row.verdict in get_args(Verdict) for row in there.rows)
+    mirrored = {(row.id, row.conditions["cache"]): row.verdict for row in back.rows}
+    for row in there.rows:
+        if row.changes:
+            assert mirrored[row.id, row.conditions["cache"]] == MIRROR.get(row.verdict, row.verdict)
+
+
+@settings(max_examples=40, deadline=None)
+@given(ROWS, ROWS, st.integers(0, 8))
+def test_an_unchanged_row_more_changes_no_verdict_and_is_no_regression(
+    old: list[Record], now: list[Record], runs: int
+) -> None:
+    base, new = run(*numbered(old)), run(*numbered(now), run_id="new")
+    before = {(row.id, row.conditions["cache"]): row.verdict for row in judged(base, new).rows}
+    extra = rate(n=1000)
+    earlier = [
+        replace(base, run_id=f"e{day}", started_at=f"2026-06-{day + 1:02}", records=[extra]) for day in range(runs)
+    ]
+    base.records.append(extra)
+    new.records.append(extra)
+    outcome = judged([*earlier, base], new)
+    after = {(row.id, row.conditions["cache"]): row.verdict for row in outcome.rows}
+    assert after.pop((extra.id, "cold")) == "same"
+    assert after == before
+
+
+# Size
+
+
+def test_five_thousand_rows_take_less_than_two_seconds() -> None:
+    base, new = (run(*(rate(time_ns, n=n) for n in range(5000)), run_id=str(time_ns)) for time_ns in (1000, 1100))
+    begun = time.perf_counter()
+    outcome = judged(base, new)
+    assert time.perf_counter() - begun < 2
+    assert outcome.count("suspect") == 5000
+
+
+def test_the_reference_run_is_read_and_compared() -> None:
+    from gpubench.store import read_run
+
+    path = Path(__file__).parents[1] / "results/reference/h200/matmul-sweep.json.gz"
+    reference = read_run(path)
+    assert judged(reference, replace(reference, run_id="new")).count("same") == len(reference.records)
