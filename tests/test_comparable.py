@@ -125,7 +125,7 @@ def test_what_a_comparison_is_about_is_named_and_compared() -> None:
         "CUDA_LAUNCH_BLOCKING: not set → 1",
         "kernel: old → 2× new",
     ]
-    assert "another kernel ran" in found.hints
+    assert found.hints == [], "a row that did not move needs no cause"
 
 
 def test_another_device_explains_its_timer_its_code_and_its_clock() -> None:
