@@ -83,13 +83,6 @@ def format_bytes(value: float) -> str:
     return _scaled(value, [(1.0, "B"), (1e3, "kB"), (1e6, "MB"), (1e9, "GB"), (1e12, "TB")])
 
 
-def format_count(value: float) -> str:
-    """A number of things: `391`, `12.3 k`, `137 G`."""
-    if abs(value) < 1000 and value == int(value):
-        return str(int(value))
-    return _scaled(value, [(1.0, ""), (1e3, "k"), (1e6, "M"), (1e9, "G"), (1e12, "T"), (1e15, "P")]).rstrip()
-
-
 def _scaled(value: float, units: list[tuple[float, str]]) -> str:
     """In the largest unit that leaves a 1 before the point, judged after rounding: 999.7 ns is 1.00 µs."""
     fitting = [(size, unit) for size, unit in units if abs(float(three_digits(value / size))) >= 1]

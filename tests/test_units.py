@@ -115,13 +115,6 @@ def test_format_bytes_is_decimal(value: float, text: str) -> None:
     assert units.format_bytes(value) == text
 
 
-@pytest.mark.parametrize(
-    ("value", "text"), [(0, "0"), (391, "391"), (12_345, "12.3 k"), (137_438_953_472, "137 G"), (0.25, "0.250")]
-)
-def test_format_count(value: float, text: str) -> None:
-    assert units.format_count(value) == text
-
-
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
 def test_what_is_no_quantity_is_not_printed(value: float) -> None:
     with pytest.raises(ValueError, match="no quantity"):
