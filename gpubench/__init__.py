@@ -4,8 +4,9 @@ These names are what the author of a suite imports; none of them loads torch, Cu
 """
 
 from gpubench.errors import Skip, Unsupported
+from gpubench.result import Metric
 from gpubench.suite import Axis, Suite
 from gpubench.workload import Kernel, Workload
 
-__all__ = ["Axis", "Kernel", "Skip", "Suite", "Unsupported", "Workload", "__version__"]
+__all__ = ["Axis", "Kernel", "Metric", "Skip", "Suite", "Unsupported", "Workload", "__version__"]
 __version__ = "0.1.0"

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 from gpubench import check, telemetry, yardstick
 from gpubench.errors import CaseError, DeviceLost, Skip, TimerFailed, UsageError
 from gpubench.result import Flag, Metric, Record, RecordStatus, Samples, Timer, Work
-from gpubench.sampling import Sampled, Stopping, sample
+from gpubench.sampling import OWN, Sampled, Stopping, Stopwatch, sample
 from gpubench.stats import per_call, percentile, relative_half_width, summarize
 
 if TYPE_CHECKING:
@@ -155,6 +155,7 @@ def _measure(benchmark: Benchmark, case: Case, device: Device, effort: Effort, r
             device.configure(case.conditions.data, effort.seed + number)
             copies.append(_callable(benchmark.function(device, **case.params), benchmark, device, record))
         yield from _sample(device, copies, case, effort, record)
+        further = [] if workload.metrics is None else list(workload.metrics())
         record.call_ns = device.call_ns(workload.call, CALLS_TIMED)
         after = device.telemetry()
         record.telemetry = {"before": before, "after": after}
@@ -162,6 +163,7 @@ def _measure(benchmark: Benchmark, case: Case, device: Device, effort: Effort, r
             record.telemetry["throttles"] = spoiled
     facts = device.facts()
     _judge(record, workload, facts.get("last_level_cache_bytes"), effort.stopping)
+    record.metrics += further
     _hold(record, yardstick.hold(record, facts))
 
 
@@ -186,12 +188,14 @@ def _callable(workload: Workload, benchmark: Benchmark, device: Device, record: 
 def _sample(
     device: Device, copies: Sequence[Workload], case: Case, effort: Effort, record: Record
 ) -> Iterator[Progress]:
-    """Fill the record with the samples of the first timer whose records add up."""
+    """Fill the record with the samples of the first timer whose records add up, or of the suite's own stopwatch."""
     refused: list[str] = []
-    for name in device.timers(effort.timer):
+    stopping = replace(effort.stopping, least=max(effort.stopping.least, copies[0].least_s))
+    own = copies[0].timed_by
+    for name in device.timers(effort.timer) if own is None else [OWN]:
         try:
-            sampler = device.sampler(copies, case.conditions, name)
-            for step in sample(sampler, effort.stopping):
+            sampler = device.sampler(copies, case.conditions, name) if own is None else Stopwatch(own)
+            for step in sample(sampler, stopping):
                 if isinstance(step, Sampled):
                     record.samples, record.kernels, record.stopped_by = step.samples, step.kernels, step.stopped_by
                     record.flags += ["profiled"] if step.profiled else []

@@ -12,11 +12,13 @@ from dataclasses import dataclass
 
 from gpubench.devices import Batch, Sampler
 from gpubench.errors import TimerFailed
-from gpubench.result import KernelSeen, Samples
+from gpubench.result import KernelSeen, Samples, Timer
 from gpubench.stats import per_call, percentile, relative_half_width
 
 METHOD = 1
 
+OWN = "own"
+"""The name of a suite's own stopwatch."""
 MIN_SAMPLES = 10
 FIRST_BATCH = 20
 MOST_A_BATCH = 200
@@ -32,26 +34,27 @@ STALLED_FROM = 80
 @dataclass(frozen=True)
 class Stopping:
     """When to stop: `samples` exactly that many; else `max_noise` (relative half-width of the median's 95 % interval)
-    reached, or noise no longer improving, or `case_time` seconds spent."""
+    reached, or noise no longer improving, or `case_time` seconds spent; but never before `least` seconds."""
 
     max_noise: float = 0.005
     case_time: float = 0.5
     samples: int | None = None
+    least: float = 0.0
 
     def rule(self, values: list[float], tick_ns: float, spent: float) -> str | None:
         """The rule that says stop, or None to go on. `values` are ns per call in the order taken."""
         n = len(values)
         if self.samples is not None:
             return "samples" if n >= self.samples else None
-        if n < MIN_SAMPLES:
+        if n >= MAX_SAMPLES:
+            return "count"
+        if n < MIN_SAMPLES or spent < self.least:
             return None
         width = relative_half_width(values, tick_ns)
         if width is not None and width <= self.max_noise:
             return "precision"
         if spent >= self.case_time:
             return "budget"
-        if n >= MAX_SAMPLES:
-            return "count"
         if n >= STALLED_FROM and width is not None:
             before = relative_half_width(values[: n // 2], tick_ns)
             if before is not None and width > STALLED * before:
@@ -63,7 +66,7 @@ class Stopping:
         if self.samples is not None:
             return min(taken or FIRST_BATCH, MOST_A_BATCH, self.samples - taken)
         wanted = min(taken or FIRST_BATCH, MOST_A_BATCH)
-        left = max(self.case_time - spent, 0.0)
+        left = max(max(self.case_time, self.least) - spent, 0.0)
         affordable = int(left * 1e9 / call_ns) if call_ns > 0 else wanted
         floor = MIN_SAMPLES - taken if taken < MIN_SAMPLES else 1
         return max(min(wanted, affordable), floor)
@@ -87,6 +90,24 @@ class Tally:
     median_ns: float
     half_width_ns: float | None
     sm_mhz: float | None
+
+
+class Stopwatch:
+    """A sampler that asks a suite's own stopwatch, see Workload.timed_by: whatever that says is the reading."""
+
+    WARM_UPS = 3
+
+    def __init__(self, timed_by: Callable[[], int]) -> None:
+        self.timer = Timer(OWN, 1.0)
+        self._timed_by = timed_by
+
+    def warm_up(self) -> float:
+        """See Sampler."""
+        return float(min(self._timed_by() for _ in range(self.WARM_UPS)))
+
+    def batch(self, n: int) -> Batch:
+        """See Sampler."""
+        return Batch([self._timed_by() for _ in range(n)], [1] * n, [None] * n)
 
 
 def sample(

@@ -8,11 +8,12 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from gpubench.errors import KernelError
+from gpubench.result import Metric
 
 Define = int | str
 GRID_LIMIT = (2**31 - 1, 65535, 65535)
@@ -145,6 +146,11 @@ class Workload:
     `roof` names the ceiling this workload is the yardstick of, such as "DRAM copy" (with `level`) or "bfloat16 matmul"
     (with `dtype`); most workloads have none. `level` and `dtype` say which memory and which arithmetic it uses.
     `labels` are short classes to group rows by, such as {"alignment": "16 B"}.
+
+    `least_s` is how long to sample at least, in seconds, where the row is about what happens over time. `metrics` gives
+    further figures of the row, from what the last call left in its outputs, such as cycles that a kernel counted; it is
+    asked once, after the samples were taken, and none of them may be primary. `timed_by` times one call in ns by a
+    stopwatch of the suite's own, in place of the device's timers: for rows that are about how to measure.
     """
 
     run: Callable[[], object] | Kernel | tuple[Kernel, ...]
@@ -162,6 +168,9 @@ class Workload:
     primary: Literal["flops", "bytes", "time"] | None = None
     labels: dict[str, str] = field(default_factory=dict)
     prediction: dict[str, Any] = field(default_factory=dict)
+    least_s: float = 0.0
+    metrics: Callable[[], Sequence[Metric]] | None = None
+    timed_by: Callable[[], int] | None = None
 
     @property
     def call(self) -> Callable[[], object]:

@@ -6,19 +6,19 @@ import math
 import random
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from gpubench import runfile
+from gpubench import runfile, runner
 from gpubench.devices import Batch
 from gpubench.errors import DeviceLost, Skip, TimerFailed, Unsupported, UsageError
 from gpubench.executor import Bench, InProcess
-from gpubench.result import FAILED, Conditions, Record, Samples, Timer
+from gpubench.result import FAILED, Conditions, Metric, Record, Samples, Timer
 from gpubench.runner import CALLS_TIMED, Effort, Progress, Started, measure, run
-from gpubench.sampling import Stopping
+from gpubench.sampling import Stopping, sample
 from gpubench.suite import Axis, Benchmark, Case
 from gpubench.testing import FakeDevice, FakeSampler
 from gpubench.workload import Workload
@@ -217,6 +217,44 @@ def test_what_an_ok_row_holds() -> None:
 def test_one_metric_is_the_headline(fields: dict[str, Any], primary: str) -> None:
     record = row(lambda device, n: changed(double(device, n), **fields))
     assert [metric.name for metric in record.metrics if metric.primary] == [primary]
+
+
+def test_figures_a_kernel_counted_join_the_row_after_the_samples() -> None:
+    def counted(device: FakeDevice, n: int) -> Workload:
+        workload = double(device, n)
+        return changed(workload, metrics=lambda: [Metric("cycles", workload.output[0], "cycles", "lower")])
+
+    record = row(counted)
+    assert [metric.name for metric in record.metrics][-1] == "cycles"
+    assert record.metrics[-1].value != 0, "asked after the last call, of what it wrote"
+    assert [metric.name for metric in record.metrics if metric.primary] == ["flops"]
+
+
+def test_a_suite_may_bring_its_own_stopwatch() -> None:
+    device = Logged()
+    record = row(lambda device, n: changed(double(device, n), timed_by=lambda: 77), device)
+    assert record.timer == Timer("own", 1.0)
+    assert set(record.samples.gpu_ns) == {77}
+    assert record.check is not None, "its output is checked like any other"
+
+
+def test_a_row_about_time_asks_for_it() -> None:
+    assert least_of(lambda device, n: changed(double(device, n), least_s=0.25)) == 0.25
+    assert least_of(double) == 0.0
+
+
+def least_of(function: Callable[..., Workload]) -> float:
+    """The least time that a row's sampling is told to take."""
+    seen: list[Stopping] = []
+
+    def spy(sampler: Any, stopping: Stopping) -> Any:
+        seen.append(stopping)
+        return sample(sampler, replace(stopping, least=0))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(runner, "sample", spy)
+        row(function)
+    return seen[0].least
 
 
 def test_progress_carries_the_samples_so_far() -> None:

@@ -19,6 +19,7 @@ from gpubench.sampling import (
     STALLED_FROM,
     Sampled,
     Stopping,
+    Stopwatch,
     Tally,
     sample,
 )
@@ -249,3 +250,24 @@ def test_rules_in_their_order() -> None:
     assert stopping.rule(noisy[:80], 0, spent=0) == "settled"
     assert Stopping(samples=3).rule([5.0] * 2, 0, spent=99) is None
     assert Stopping(samples=3).rule([5.0] * 3, 0, spent=0) == "samples"
+
+
+def test_a_row_about_time_is_sampled_that_long_however_quiet() -> None:
+    script = Script(steady, cost_s=0.05)
+    found, _ = finish(script, Stopping(case_time=0.5, least=20.0))
+    assert found.stopped_by == "precision"
+    assert 20.0 <= script.now - 64 < 20.0 + 0.05 * MOST_A_BATCH
+    noisy = Script(wild, cost_s=0.05)
+    finish(noisy, Stopping(case_time=0.5, least=2.0))
+    assert noisy.now - 64 >= 2.0
+
+
+def test_the_own_stopwatch_of_a_suite_is_asked_once_a_sample() -> None:
+    readings = iter([9, 8, 7, *range(100, 200)])
+    watch = Stopwatch(lambda: next(readings))
+    assert watch.warm_up() == 7
+    batch = watch.batch(4)
+    assert batch.gpu_ns == [100, 101, 102, 103]
+    assert batch.launches == [1] * 4
+    assert batch.sm_mhz == [None] * 4
+    assert watch.timer.name == "own"
