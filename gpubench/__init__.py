@@ -4,9 +4,26 @@ These names are what the author of a suite imports; none of them loads torch, Cu
 """
 
 from gpubench.errors import Skip, Unsupported
+from gpubench.finding import TIMES, Effect, Estimate, Finding, NotTestable, RowsMissing, exactly
 from gpubench.result import Metric
 from gpubench.suite import Axis, Suite
 from gpubench.workload import Kernel, Workload
 
-__all__ = ["Axis", "Kernel", "Metric", "Skip", "Suite", "Unsupported", "Workload", "__version__"]
+__all__ = [
+    "TIMES",
+    "Axis",
+    "Effect",
+    "Estimate",
+    "Finding",
+    "Kernel",
+    "Metric",
+    "NotTestable",
+    "RowsMissing",
+    "Skip",
+    "Suite",
+    "Unsupported",
+    "Workload",
+    "__version__",
+    "exactly",
+]
 __version__ = "0.1.0"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpubench.plan import Library, Selected, cases, select
-from gpubench.result import Ceiling, Record
+from gpubench.result import USUAL, Ceiling, Record
 from gpubench.suite import Case
 
 PLAN = "ceilings"
@@ -138,7 +138,11 @@ def merged(older: Iterable[Ceiling], newer: Iterable[Ceiling]) -> list[Ceiling]:
 
 
 def missing(library: Library, kind: str, planned: Sequence[Case], have: Sequence[Ceiling]) -> list[Case]:
-    """The cases to measure so that the planned ones have their roofs: bandwidth, and flops in each of their dtypes."""
+    """The cases to measure so that the planned ones have their roofs: bandwidth, and flops in each of their dtypes.
+
+    They are cold, in bursts and of the usual data, whatever the planned ones are and their suites declare.
+    """
+    usual = USUAL.by_name
     quick = bool(library.plan(PLAN).values.get("quick"))
     dtypes = {str(case.params["dtype"]) for case in planned if "dtype" in case.params}
     lacking = sorted(dtypes - {str(ceiling.dtype) for ceiling in have if ceiling.kind == "compute"})
@@ -147,8 +151,8 @@ def missing(library: Library, kind: str, planned: Sequence[Case], have: Sequence
         axes = selected.benchmark.axes
         if "dtype" not in axes:
             wanted = not any(ceiling.kind == "bandwidth" for ceiling in have)
-            found += cases([selected], kind, quick) if wanted else []
+            found += cases([selected], kind, quick, usual) if wanted else []
         elif known := [dtype for dtype in lacking if dtype in axes["dtype"].choices]:
             asked = Selected(selected.benchmark, {**selected.asked, "dtype": known})
-            found += cases([asked], kind, quick)
+            found += cases([asked], kind, quick, usual)
     return found

@@ -57,7 +57,7 @@ def run_mismatches(base: Run, new: Run) -> list[Mismatch]:
 
 def asked_mismatches(base: Record, new: Record) -> list[Mismatch]:
     """Conditions asked for that differ: rows of one name whose keys are not the same."""
-    differing = _differing(asdict(base.conditions), asdict(new.conditions))
+    differing = _differing(base.conditions.by_name, new.conditions.by_name)
     return [_mismatch(key, *values) for key, values in differing.items()]
 
 

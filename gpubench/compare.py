@@ -6,7 +6,7 @@ figures of the rest.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Literal
@@ -15,6 +15,7 @@ from gpubench import causes, comparable, judge
 from gpubench.errors import UsageError
 from gpubench.judge import MIN_HISTORY, Evidence
 from gpubench.result import FAILED, Conditions, Record, Run
+from gpubench.suite import name_of, record_id
 from gpubench.verdict import Judged, Mismatch, Row, Verdict
 
 MARGIN = 0.03
@@ -37,14 +38,11 @@ class _Rules:
         """What a row of the new run is judged by."""
         margin = self.margin
         for pattern, special in self.margins.items():
-            names = (record.suite, f"{record.suite}/{record.benchmark}", record.id)
+            names = (record.suite, f"{record.suite}/{record.benchmark}", _id(record))
             if any(name == pattern or fnmatchcase(name, pattern) for name in names):
                 margin = special
-        earlier = [
-            each
-            for each in self.history.get((record.id, record.conditions), ())
-            if each.status == "ok" and not comparable.row_mismatches(each, record)
-        ]
+        known = self.history.get(_key(record), ()) if self.history else ()
+        earlier = [each for each in known if each.status == "ok" and not comparable.row_mismatches(each, record)]
         return Evidence(margin, earlier, self.instead)
 
 
@@ -134,30 +132,54 @@ def _notes_of(mismatches: Sequence[Mismatch], show: bool) -> list[str]:
     return [f"not comparable: {'; '.join(map(str, mismatches))}; {then}"]
 
 
+def _key(record: Record) -> Key:
+    """Suite, benchmark, parameters and the conditions asked for."""
+    return name_of(record), record.conditions
+
+
+def _id(record: Record) -> str:
+    """A row's id as it is written today; in older files it has no conditions."""
+    return record_id(record.suite, record.benchmark, record.params, record.conditions)
+
+
 def _by_key(run: Run) -> dict[Key, Record]:
     found: dict[Key, Record] = {}
     for record in run.records:
-        if found.setdefault((record.id, record.conditions), record) is not record:
+        if found.setdefault(_key(record), record) is not record:
             raise UsageError(f"{run.run_id}: {record.id} is in it twice")
     return found
 
 
 def _matched(base: Mapping[Key, Record], new: Mapping[Key, Record]) -> list[tuple[Record | None, Record | None]]:
-    """Rows of the same key; then, of those left, rows of the same name under other conditions, where each side has one
-    such row; then the rest, each alone."""
-    left: dict[str, list[Record]] = {}
-    only_base: dict[str, int] = {}
-    for key, record in new.items():
-        if key not in base:
-            left.setdefault(record.id, []).append(record)
-    for key, record in base.items():
-        if key not in new:
-            only_base[record.id] = only_base.get(record.id, 0) + 1
-    otherwise = {name: now[0] for name, now in left.items() if len(now) == 1 == only_base.get(name)}
+    """Rows of the same key; then, of those left, rows that differ in nothing but conditions, in as few as can be; then
+    the rest, each alone."""
+    otherwise = _otherwise([key for key in base if key not in new], [key for key in new if key not in base])
+    taken = set(otherwise.values())
     pairs: list[tuple[Record | None, Record | None]] = [
-        (old, new[key] if key in new else otherwise.get(old.id)) for key, old in base.items()
+        (old, new.get(otherwise.get(key, key))) for key, old in base.items()
     ]
-    return pairs + [(None, now) for key, now in new.items() if key not in base and now.id not in otherwise]
+    return pairs + [(None, now) for key, now in new.items() if key not in base and key not in taken]
+
+
+def _otherwise(base: Iterable[Key], new: Iterable[Key]) -> dict[Key, Key]:
+    """Keys of the base and of the new run, none of which both have, in pairs of one name: the same row, but it was
+    measured under other conditions."""
+    named: dict[str, list[Key]] = {}
+    for key in new:
+        named.setdefault(key[0], []).append(key)
+    both = [(old, now) for old in base for now in named.get(old[0], ())]
+    found: dict[Key, Key] = {}
+    taken: set[Key] = set()
+    for old, now in sorted(both, key=lambda pair: _apart(pair[0][1], pair[1][1])):
+        if old not in found and now not in taken:
+            found[old] = now
+            taken.add(now)
+    return found
+
+
+def _apart(one: Conditions, other: Conditions) -> int:
+    """In how many conditions two rows differ."""
+    return len(one.by_name.items() - other.by_name.items())
 
 
 def _history(runs: Sequence[Run]) -> dict[Key, list[Record]]:
@@ -175,8 +197,7 @@ def _row(
 ) -> Row:
     record = base or new
     assert record is not None
-    asked = record.conditions
-    row = Row(record.id, {"cache": asked.cache, "load": asked.load, "data": asked.data}, "same", None, base, new)
+    row = Row(_id(record), record.conditions.by_name, "same", None, base, new)
     if base is None or new is None:
         row.verdict, row.reason = _alone(record, new is None)
         return row

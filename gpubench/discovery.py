@@ -18,6 +18,7 @@ from types import ModuleType, TracebackType
 from gpubench.errors import UsageError
 from gpubench.nearest import did_you_mean
 from gpubench.plan import Plan, load_plan
+from gpubench.statements import Statement, load
 from gpubench.suite import Suite
 
 GROUP = "gpubench.suites"
@@ -87,6 +88,11 @@ class Library:
         if name not in plans:
             raise UsageError(f"no plan {name!r}{did_you_mean(name, plans)}", "gpubench list")
         return load_plan(plans[name])
+
+    def claims(self) -> dict[str, Statement]:
+        """The lecture's claims by id, in its order; none where the suites are somebody else's."""
+        file = self.folder / "claims.yaml"
+        return load(file) if file.is_file() else {}
 
     def _index(self) -> dict[str, _Source]:
         """Name → file of every suite; found once."""

@@ -111,10 +111,20 @@ def _timers(patient: Patient) -> Iterator[Finding]:
     for name, timer in patient.calibration.get("timers", {}).items():
         if "unavailable" in timer:
             reason = str(timer["unavailable"])
-            yield Finding("warn", "timer", reason, "kernels below 20 µs cannot be timed without it", _cupti_fix(reason))
+            if name == "cupti":
+                lost = "kernels below 20 µs cannot be timed without it"
+                yield Finding("warn", "timer", reason, lost, _cupti_fix(reason))
+            else:
+                yield Finding("note", "timer", reason, "it is needed only where those before it do not work")
             continue
-        empty = f", an empty kernel reads {format_duration(timer['empty_ns'])}" if timer.get("empty_ns") else ""
-        yield Finding("ok", "timer", f"timer {name}: tick {format_duration(timer['tick_ns'])}{empty}")
+        said = f"timer {name}: tick {format_duration(timer['tick_ns'])}"
+        if timer.get("empty_ns"):
+            said += f", an empty kernel reads {format_duration(timer['empty_ns'])}"
+        if known := timer.get("known"):
+            said += f", one of {format_duration(known['spun_ns'])} {format_duration(known['read_ns'])}"
+        if "source" in timer:
+            said += f" (records by {timer['source']})"
+        yield Finding("ok", "timer", said)
 
 
 def _cupti_fix(reason: str) -> str:

@@ -242,9 +242,7 @@ class _Worker:
     """The process, its two pipes and the threads that drain them."""
 
     def __init__(self, python: str, echo: bool, environment: Mapping[str, str] | None) -> None:
-        root = str(Path(__file__).resolve().parent.parent)
-        env = dict(os.environ if environment is None else environment)
-        env["PYTHONPATH"] = os.pathsep.join(filter(None, [root, env.get("PYTHONPATH", "")]))
+        env = with_our_package(os.environ if environment is None else environment)
         self.process = subprocess.Popen(
             # -P: a file of the user's does not stand in for a module; -u: nothing that was printed is lost
             [python, "-P", "-u", "-m", "gpubench.worker"],
@@ -325,6 +323,12 @@ class _Worker:
             thread.join(timeout=0.1)
             if pipe is not None and not thread.is_alive():  # something that escaped may hold the other end open
                 pipe.close()
+
+
+def with_our_package(environment: Mapping[str, str]) -> dict[str, str]:
+    """The environment for another Python that must find this very gpubench, installed or not."""
+    root = str(Path(__file__).resolve().parent.parent)
+    return dict(environment) | {"PYTHONPATH": os.pathsep.join(filter(None, [root, environment.get("PYTHONPATH", "")]))}
 
 
 def _how(code: int | None) -> str:

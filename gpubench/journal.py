@@ -1,9 +1,9 @@
 """The journal of a run that is being measured: rows that survive a crash, a kill and a full disk.
 
 Beside the run file RUN.json stands RUN.json.XXXXXXXX.journal, of a name no other process has: a line with the run's
-head, then one line per record or update, each on the disk before the next case starts. Its writer holds a lock on it,
-so that what a dead process left behind can be told from what is being written. RunWriter keeps both files; it removes
-the journal when the run file is whole.
+head, then one line per record, update or counters of a row, each on the disk before the next case starts. Its writer
+holds a lock on it, so that what a dead process left behind can be told from what is being written. RunWriter keeps both
+files; it removes the journal when the run file is whole.
 """
 
 from __future__ import annotations
@@ -76,6 +76,15 @@ class RunWriter:
         self._rows.append(row)
         self.run.records.append(record)
         self._append(_line("record", row))
+        self._rewrite()
+
+    def add_counters(self, index: int, counters: dict[str, Any]) -> None:
+        """Give row `index` its counters, which a later pass brought, and save them."""
+        line = _line("counters", jsonfile.dumps({"row": index, "values": counters}))
+        record = self.run.records[index]
+        record.counters = counters
+        self._rows[index] = jsonfile.dumps(runfile.plain(record))
+        self._append(line)
         self._rewrite()
 
     def update(self, **fields: Any) -> None:
@@ -180,6 +189,9 @@ def read(journal: Path) -> Run:
         if kind == "record":
             records.append(value)
             continue
+        if kind == "counters":
+            _give_counters(records, value, place)
+            continue
         if kind == "run":
             runfile.check_schema(value, where)
         elif not isinstance(value, dict) or _FIXED & set(value):
@@ -251,9 +263,18 @@ def _entry(line: Any, place: str, first: bool) -> tuple[str, Any]:
     """The kind and the value of a journal line."""
     if isinstance(line, dict) and len(line) == 1:
         kind, value = next(iter(line.items()))
-        if kind in (("run",) if first else ("record", "update")):
+        if kind in (("run",) if first else ("record", "counters", "update")):
             return kind, value
     raise UsageError(f"{place}: not a line of a gpubench journal")
+
+
+def _give_counters(records: list[Any], value: Any, place: str) -> None:
+    """Put counters into the row that they belong to, among those read before."""
+    match value:
+        case {"row": int(index), "values": dict(values)} if 0 <= index < len(records):
+            records[index] |= {"counters": values}
+        case _:
+            raise UsageError(f"{place}: not a line of a gpubench journal")
 
 
 def _check_target(path: Path, replace: bool) -> None:

@@ -28,6 +28,10 @@ DIGITS = 40
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+_DIGITS_ALIKE = bytes.maketrans(b"123456789E", b"000000000e")
+_LONG_NUMBER = b"0" * DIGITS
+_HUGE_NUMBER = re.compile(rb"0e\+?000+(?:[\s,\]}]|\Z)")
+"""An exponent below 100 is too small to overflow with fewer than DIGITS digits before it."""
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|NaN|-?Infinity|-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?', re.DOTALL)
 
 
@@ -49,9 +53,7 @@ def loads(text: str | bytes, where: str) -> Any:
     if not text.strip():
         raise UsageError(f"{where}: is empty", "expected a JSON document")
     try:
-        value = json.loads(
-            text, object_pairs_hook=_object, parse_constant=_constant, parse_float=_float, parse_int=_int
-        )
+        value = json.loads(text, object_pairs_hook=_object, parse_constant=_constant, **_number_hooks(text))
         if "\\u" in text and _SURROGATE.search(text):
             _refuse_surrogates(text)
     except json.JSONDecodeError as error:
@@ -216,6 +218,14 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
                 raise _Refused(f"key {_short(json.dumps(key))} is given twice in one object")
             seen.add(key)
     return result
+
+
+def _number_hooks(text: str) -> dict[str, Any]:
+    """The checks of numbers, where the text may hold one to refuse: a call of Python for each sample of many rows takes
+    longer than all the rest of reading them."""
+    shape = text.encode("utf-8", "surrogatepass").translate(_DIGITS_ALIKE)
+    suspicious = _LONG_NUMBER in shape or _HUGE_NUMBER.search(shape)
+    return {"parse_float": _float, "parse_int": _int} if suspicious else {}
 
 
 def _constant(token: str) -> NoReturn:

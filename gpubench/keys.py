@@ -12,6 +12,7 @@ from typing import Protocol
 from gpubench.baseline import NAME
 from gpubench.errors import UsageError
 from gpubench.node import Node
+from gpubench.result import CONDITIONS
 from gpubench.units import parse_duration, parse_percent
 
 PREFIX = "GPUBENCH_"
@@ -216,18 +217,20 @@ def _judging(name: str, kind: Kind, default: object, words: str) -> Key:
 
 _TABLE = (
     Key("device", _DEVICE, "auto", "auto, cuda:N, a GPU's UUID, or cpu"),
-    Key("cache", Choice(("cold", "hot")), "cold", "state of the caches before each call", "conditions"),
-    Key("load", Choice(("burst",)), "burst", "burst: the device rests between samples", "conditions"),
-    Key("data", Choice(("normal", "uniform", "zeros")), "normal", "distribution of the inputs", "conditions"),
+    Key("cache", Choice(CONDITIONS["cache"]), "cold", "state of the caches before each call", "conditions"),
+    Key("load", Choice(CONDITIONS["load"]), "burst", "whether the device rests between samples", "conditions"),
+    Key("data", Choice(CONDITIONS["data"]), "normal", "distribution of the inputs", "conditions"),
     Key("seed", Whole(0, 2**63 - 1), 0, "seed of the inputs", "conditions"),
     Key("samples", Whole(1, 10**6), None, "samples of each case, instead of stopping when steady", "budget"),
     Key("max_noise", Fraction(), 0.005, "stop when the median is known this well", "budget"),
     Key("max_time", Seconds(), None, "time for the run; the rest is skipped", "budget"),
     Key("case_time", Seconds(), 0.5, "time for the samples of one case", "budget"),
     Key("timeout", Seconds(), 120.0, "time after which a case is given up", "budget"),
-    Key("timer", Choice(("auto", "cupti", "event", "host")), "auto", "the timer that takes the samples"),
+    Key("timer", Choice(("auto", "cupti", "graph", "event", "host")), "auto", "the timer that takes the samples"),
     Key("quick", Switch(), False, "each axis's quick values, 0.2 s a case"),
     Key("ceilings", Choice(("stored", "measure", "none")), "stored", "where the roofs of this device come from"),
+    Key("counters", Switch(), False, "count bytes, requests and instructions in a further pass, under ncu"),
+    Key("energy", Switch(), False, "measure energy and the units' activity too, of calls back to back"),
     Key("in_process", Switch(), False, "measure in this process, without a worker"),
     Key("tags", _TAG, (), "a word kept with the run", many=True, long_flag="tag"),
     Key("results", Folder(), None, "the folder of run files", project=True),

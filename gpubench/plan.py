@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
+from itertools import product
 from pathlib import Path
 from typing import Protocol
 
@@ -15,7 +16,7 @@ from gpubench.keys import KEYS
 from gpubench.nearest import did_you_mean
 from gpubench.node import Node
 from gpubench.params import parse_values
-from gpubench.result import Conditions, Param
+from gpubench.result import CONDITIONS, Param
 from gpubench.suite import Benchmark, Case, Suite
 
 DEFAULT_PLAN = "quick"
@@ -175,15 +176,21 @@ def select(
 
 
 def cases(
-    selected: Sequence[Selected], kind: str, quick: bool = False, conditions: Conditions | None = None
+    selected: Sequence[Selected], kind: str, quick: bool = False, conditions: Mapping[str, str] | None = None
 ) -> list[Case]:
-    """The rows to measure on a kind of device, in order; one that is selected twice is measured once."""
-    conditions = conditions or Conditions()
+    """The rows to measure on a kind of device, in order; one that is selected twice is measured once.
+
+    `conditions` are those that settings name: an entry that asks for others outranks them, what a suite declares does
+    not. Conditions vary fastest, so that the rows of one size stand below each other in a table, cold above hot, and
+    lie close together in time.
+    """
     found: dict[str, Case] = {}
     for entry in selected:
         benchmark = entry.benchmark
-        for params in benchmark.cases(kind, quick, entry.asked):
-            case = Case(benchmark.suite, benchmark.name, params, conditions, entry.by_hand)
+        params_asked = {name: values for name, values in entry.asked.items() if name not in CONDITIONS}
+        each = benchmark.conditions_of(kind, quick, entry.asked, conditions or {})
+        for params, under in product(benchmark.cases(kind, quick, params_asked), each):
+            case = Case(benchmark.suite, benchmark.name, params, under, entry.by_hand)
             first = found.setdefault(case.id, case)
             if case.by_hand and not first.by_hand:
                 found[case.id] = replace(first, by_hand=True)
@@ -209,20 +216,19 @@ def _of_plan(plan: Plan, library: Library) -> Iterator[Selected]:
 
 def _asked_of(benchmarks: Sequence[Benchmark], asked: Asked) -> list[Selected]:
     """Each benchmark with the values of the axes it has; an axis that none of them has is an error."""
-    for axis in asked:
-        if not any(axis in benchmark.axes for benchmark in benchmarks):
-            there = list(dict.fromkeys(axis for benchmark in benchmarks for axis in benchmark.axes))
+    for name in asked:
+        if not any(benchmark.axis(name) for benchmark in benchmarks):
+            own = dict.fromkeys(axis for benchmark in benchmarks for axis in benchmark.axes)
+            there = [*own, *CONDITIONS]
             names = ", ".join(dict.fromkeys(benchmark.suite for benchmark in benchmarks))
-            raise UsageError(
-                f"no axis {axis!r} in {names}{did_you_mean(axis, there)}", f"axes: {', '.join(there) or 'none'}"
-            )
+            raise UsageError(f"no axis {name!r} in {names}{did_you_mean(name, there)}", f"axes: {', '.join(there)}")
     return [
         Selected(
             benchmark,
             {
-                axis: [benchmark.axes[axis].accept(axis, value) for value in values]
-                for axis, values in asked.items()
-                if axis in benchmark.axes
+                name: [axis.accept(name, value) for value in values]
+                for name, values in asked.items()
+                if (axis := benchmark.axis(name))
             },
         )
         for benchmark in benchmarks

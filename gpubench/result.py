@@ -7,8 +7,9 @@ writing live in `gpubench.runfile`; nothing here opens a file or imports a libra
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 SCHEMA = "gpubench.run/1"
 
@@ -26,13 +27,35 @@ Param = int | str
 """An axis value: a plain integer or a name."""
 
 
+Cache = Literal["cold", "hot"]
+Load = Literal["burst", "sustained"]
+Data = Literal["normal", "uniform", "zeros"]
+
+CONDITIONS: Mapping[str, tuple[str, ...]] = {"cache": get_args(Cache), "load": get_args(Load), "data": get_args(Data)}
+"""The conditions there are, and the values each may take, the default first."""
+
+
 @dataclass(frozen=True)
 class Conditions:
     """What was asked for; part of a row's key."""
 
-    cache: Literal["cold", "hot"] = "cold"
-    load: Literal["burst", "sustained"] = "burst"
-    data: Literal["normal", "uniform", "zeros"] = "normal"
+    cache: Cache = "cold"
+    load: Load = "burst"
+    data: Data = "normal"
+
+    @property
+    def by_name(self) -> dict[str, str]:
+        """Each value by the name of its condition."""
+        return {"cache": self.cache, "load": self.load, "data": self.data}
+
+    @property
+    def unusual(self) -> dict[str, str]:
+        """Those that are not the default."""
+        return {name: value for name, value in self.by_name.items() if value != CONDITIONS[name][0]}
+
+
+USUAL = Conditions()
+"""The defaults."""
 
 
 @dataclass

@@ -19,7 +19,7 @@ from gpubench import jsonfile
 from gpubench.errors import UsageError
 from gpubench.nearest import did_you_mean
 from gpubench.result import SCHEMA, Ceiling, Conditions, Record, Run
-from gpubench.suite import record_id
+from gpubench.suite import name_of, record_id
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -231,7 +231,7 @@ def _check_run(run: Run, where: str) -> None:
     seen: dict[tuple[str, Conditions], int] = {}
     for index, record in enumerate(run.records):
         wrong = _wrong(record)
-        first = seen.setdefault((record.id, record.conditions), index)
+        first = seen.setdefault((name_of(record), record.conditions), index)
         if wrong is None and first != index:
             wrong = f".id: the same row as records[{first}]: {_got(record.id)} under the same conditions"
         if wrong is not None:
@@ -240,9 +240,9 @@ def _check_run(run: Run, where: str) -> None:
 
 def _wrong(record: Record) -> str | None:
     """What is wrong with a record, beginning with the field; None if nothing is."""
-    expected = record_id(record.suite, record.benchmark, record.params)
-    if record.id != expected:
-        return f".id: expected {_got(expected)} from suite, benchmark and params, got {_got(record.id)}"
+    expected = record_id(record.suite, record.benchmark, record.params, record.conditions)
+    if record.id != expected and record.id != name_of(record):  # older files have no conditions in an id
+        return f".id: expected {_got(expected)} from suite, benchmark, params and conditions, got {_got(record.id)}"
     if record.status != "ok" and (record.summary is not None or record.metrics):
         field = "metrics" if record.summary is None else "summary"
         return f".{field}: a record that is {record.status} has no number"

@@ -11,11 +11,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
-from gpubench import check, telemetry, yardstick
+from gpubench import check, energy, telemetry, yardstick
 from gpubench.errors import CaseError, DeviceLost, Skip, TimerFailed, UsageError
 from gpubench.result import Flag, Metric, Record, RecordStatus, Samples, Timer, Work
-from gpubench.sampling import OWN, Sampled, Stopping, Stopwatch, sample
+from gpubench.sampling import OWN, Sampled, Stopping, Stopwatch, Tally, sample
 from gpubench.stats import per_call, percentile, relative_half_width, summarize
+from gpubench.sustained import LEAST_MEASURED_S, Sustained, consumption
 
 if TYPE_CHECKING:
     from gpubench.devices import Device
@@ -26,19 +27,21 @@ CALLS_TIMED = 20
 """Calls whose host time is taken, one after the other, for `call_ns`."""
 TICKS = 30
 """A reading of fewer ticks of its timer than this is below its resolution."""
-EMPTY_READINGS = {"event": 10}
-"""Timers that also read the launch: a reading under this many times that of a tiny kernel is below their resolution."""
+EMPTY_READINGS = {"graph": 10, "event": 10}
+"""Timers that also read a launch, or the gap between two nodes of a graph: a call that reads under this many times what
+a tiny kernel does is below their resolution."""
 RESIDENT = 4
 """A stream of fewer bytes than this many last-level caches is partly served by the cache, whatever was flushed."""
 
 
 @dataclass(frozen=True)
 class Effort:
-    """How hard to measure: when to stop, with which timer, from which seed."""
+    """How hard to measure: when to stop, with which timer, from which seed, and whether to measure energy too."""
 
     stopping: Stopping = field(default_factory=Stopping)
     timer: str = "auto"
     seed: int = 0
+    energy: bool = False
 
 
 @dataclass(frozen=True)
@@ -125,7 +128,7 @@ def _void(record: Record, status: str, reason: str) -> None:
     record.status = status  # type: ignore[assignment]
     record.reason = reason
     record.samples, record.summary, record.metrics, record.call_ns = Samples(), None, [], []
-    record.flags, record.stopped_by = [], None
+    record.flags, record.stopped_by, record.telemetry = [], None, {}
 
 
 def _measure(benchmark: Benchmark, case: Case, device: Device, effort: Effort, record: Record) -> Iterator[Progress]:
@@ -155,15 +158,19 @@ def _measure(benchmark: Benchmark, case: Case, device: Device, effort: Effort, r
             device.configure(case.conditions.data, effort.seed + number)
             copies.append(_callable(benchmark.function(device, **case.params), benchmark, device, record))
         yield from _sample(device, copies, case, effort, record)
+        wanted = effort.energy or case.conditions.load == "sustained"
+        if wanted and workload.timed_by is None and "energy" not in record.telemetry:
+            alone = device.load([workload], replace(case.conditions, cache="hot"), "auto")
+            record.telemetry |= consumption(alone, device.watch())
         further = [] if workload.metrics is None else list(workload.metrics())
         record.call_ns = device.call_ns(workload.call, CALLS_TIMED)
         after = device.telemetry()
-        record.telemetry = {"before": before, "after": after}
+        record.telemetry |= {"before": before, "after": after, "peak_bytes": device.peak_bytes(workload.call)}
         if spoiled := telemetry.throttles(before, after):
             record.telemetry["throttles"] = spoiled
     facts = device.facts()
     _judge(record, workload, facts.get("last_level_cache_bytes"), effort.stopping)
-    record.metrics += further
+    record.metrics += [*energy.metrics(record.telemetry.get("energy", {}), record.work), *further]
     _hold(record, yardstick.hold(record, facts))
 
 
@@ -188,23 +195,53 @@ def _callable(workload: Workload, benchmark: Benchmark, device: Device, record: 
 def _sample(
     device: Device, copies: Sequence[Workload], case: Case, effort: Effort, record: Record
 ) -> Iterator[Progress]:
-    """Fill the record with the samples of the first timer whose records add up, or of the suite's own stopwatch."""
+    """Fill the record with the samples of the first timer whose records add up, or of the suite's own stopwatch;
+    under a sustained load with those of the load."""
     refused: list[str] = []
-    stopping = replace(effort.stopping, least=max(effort.stopping.least, copies[0].least_s))
     own = copies[0].timed_by
+    if own is None and case.conditions.load == "sustained":
+        yield from _sustain(device, copies, case, effort, record)
+        return
     for name in device.timers(effort.timer) if own is None else [OWN]:
         try:
             sampler = device.sampler(copies, case.conditions, name) if own is None else Stopwatch(own)
-            for step in sample(sampler, stopping):
-                if isinstance(step, Sampled):
-                    record.samples, record.kernels, record.stopped_by = step.samples, step.kernels, step.stopped_by
-                    record.flags += ["profiled"] if step.profiled else []
-                    record.timer = replace(sampler.timer, reason="; ".join(refused) or None)
-                    return
-                yield Progress(case.id, step.n, step.median_ns, step.half_width_ns, step.sm_mhz)
+            yield from _fill(record, case, sample(sampler, effort.stopping))
+            record.timer = replace(sampler.timer, reason=_reason(sampler.timer, effort.timer, refused))
+            record.flags += ["fallback"] if refused else []
+            return
         except TimerFailed as failure:
-            refused.append(failure.message)
+            refused.append(f"{name}: {failure.message}")
     raise CaseError("no timer's records add up: " + "; ".join(refused))
+
+
+def _reason(timer: Timer, asked: str, refused: Sequence[str]) -> str:
+    """Why a timer took the samples, in words: what was refused before it, and what it says of its own readings."""
+    if timer.name == OWN:
+        return "the suite's own stopwatch"
+    own = timer.reason or ("the first that works here" if asked == "auto" else "asked for")
+    return f"{'; '.join(refused)}; so {timer.name}: {own}" if refused else own
+
+
+def _sustain(
+    device: Device, copies: Sequence[Workload], case: Case, effort: Effort, record: Record
+) -> Iterator[Progress]:
+    """Fill the record with the samples of a load without rest, at least as long as the workload asks for."""
+    load = device.load(copies, case.conditions, effort.timer)
+    sampler = Sustained(load, device.watch(), metered=case.conditions.cache == "hot")
+    least = max(effort.stopping.least, copies[0].least_s, LEAST_MEASURED_S)
+    yield from _fill(record, case, sample(sampler, replace(effort.stopping, least=least), sampler.clock))
+    record.timer = replace(sampler.timer, reason=_reason(sampler.timer, effort.timer, []))
+    record.telemetry = sampler.telemetry()
+
+
+def _fill(record: Record, case: Case, steps: Iterator[Tally | Sampled]) -> Iterator[Progress]:
+    """Pass on how sampling stands, and put what it leaves into the record."""
+    for step in steps:
+        if isinstance(step, Sampled):
+            record.samples, record.kernels, record.stopped_by = step.samples, step.kernels, step.stopped_by
+            record.flags += ["profiled"] if step.profiled else []
+        else:
+            yield Progress(case.id, step.n, step.median_ns, step.half_width_ns, step.sm_mhz)
 
 
 def _judge(record: Record, workload: Workload, cache_bytes: int | None, stopping: Stopping) -> None:
@@ -215,9 +252,7 @@ def _judge(record: Record, workload: Workload, cache_bytes: int | None, stopping
     assert record.timer is not None
     tick = record.timer.tick_ns / record.samples.launches[-1]
     flags: list[Flag] = []
-    if record.timer.reason is not None:
-        flags.append("fallback")
-    if middle < _resolution_ns(record.timer) / record.samples.launches[-1]:
+    if middle < _resolution_ns(record.timer, tick):
         flags.append("below-resolution")
     width = relative_half_width(values, tick)
     if width is not None and width > stopping.max_noise and width * middle > tick:
@@ -237,9 +272,9 @@ def _hold(record: Record, held: yardstick.Held) -> None:
     record.flags += ["implausible"] if held.implausible else []
 
 
-def _resolution_ns(timer: Timer) -> float:
-    """The shortest sample that a timer can be trusted with."""
-    return max(TICKS * timer.tick_ns, EMPTY_READINGS.get(timer.name, 0) * (timer.empty_ns or 0.0))
+def _resolution_ns(timer: Timer, tick_ns: float) -> float:
+    """The shortest call that a timer can be trusted with; `tick_ns` is its tick, shared out among a sample's calls."""
+    return max(TICKS * tick_ns, EMPTY_READINGS.get(timer.name, 0) * (timer.empty_ns or 0.0))
 
 
 def _metrics(workload: Workload, median_ns: float) -> list[Metric]:

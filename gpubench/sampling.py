@@ -6,6 +6,7 @@ different methods are not comparable.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -21,6 +22,11 @@ OWN = "own"
 """The name of a suite's own stopwatch."""
 MIN_SAMPLES = 10
 FIRST_BATCH = 20
+FIRST_BATCH_S = 0.1
+"""A first batch takes no longer than this, as far as MIN_SAMPLES allow: long calls are mostly quiet ones."""
+LEAST_BATCH = 5
+SPARE = 1.2
+"""A batch is this many times what the target seems to need, as an interval does not always narrow as it should."""
 MOST_A_BATCH = 200
 """What a timer must hold and read back for one batch stays bounded."""
 MAX_SAMPLES = 10_000
@@ -55,17 +61,26 @@ class Stopping:
             return "precision"
         if spent >= self.case_time:
             return "budget"
+        bare = relative_half_width(values, 0.0)
+        if width is not None and bare is not None and bare < width:
+            return "settled"  # narrower than the timer can show: more samples read the same ticks
         if n >= STALLED_FROM and width is not None:
             before = relative_half_width(values[: n // 2], tick_ns)
             if before is not None and width > STALLED * before:
                 return "settled"
         return None
 
-    def next_batch(self, taken: int, call_ns: float, spent: float) -> int:
-        """How many samples to take next, so that batches grow but none runs far past the budget."""
+    def next_batch(self, taken: int, call_ns: float, spent: float, width: float | None = None) -> int:
+        """How many samples to take next, so that batches grow but none runs far past the budget, nor far past what the
+        target seems to need: `width` is the relative half-width so far, which falls as 1/√n."""
         if self.samples is not None:
             return min(taken or FIRST_BATCH, MOST_A_BATCH, self.samples - taken)
         wanted = min(taken or FIRST_BATCH, MOST_A_BATCH)
+        if not taken and call_ns > 0:
+            wanted = max(min(wanted, int(FIRST_BATCH_S * 1e9 / call_ns)), MIN_SAMPLES)
+        if width is not None and self.max_noise > 0 and spent >= self.least:
+            needed = math.ceil(taken * ((width / self.max_noise) ** 2 - 1) * SPARE)
+            wanted = min(wanted, max(needed, LEAST_BATCH))
         left = max(max(self.case_time, self.least) - spent, 0.0)
         affordable = int(left * 1e9 / call_ns) if call_ns > 0 else wanted
         floor = MIN_SAMPLES - taken if taken < MIN_SAMPLES else 1
@@ -123,13 +138,14 @@ def sample(
     profiled = False
     started = clock()
     block = 0
+    width: float | None = None
     while True:
         spent = clock() - started
         taken = len(samples.gpu_ns)
         pace_ns = spent * 1e9 / taken if taken else rough_ns
-        batch = sampler.batch(stopping.next_batch(taken, pace_ns, spent))
+        batch = sampler.batch(stopping.next_batch(taken, pace_ns, spent, width))
         if min(batch.gpu_ns) < 0:
-            raise TimerFailed(f"{sampler.timer.name} read {min(batch.gpu_ns)} ns: it goes backwards")
+            raise TimerFailed(f"it read {min(batch.gpu_ns)} ns: it goes backwards")
         kernels = kernels or batch.kernels
         profiled = profiled or batch.profiled
         samples.gpu_ns += batch.gpu_ns
@@ -140,6 +156,7 @@ def sample(
         values = per_call(samples)
         yield _tally(values, batch, sampler.timer.tick_ns)
         tick = sampler.timer.tick_ns / max(batch.launches[-1], 1)
+        width = relative_half_width(values, tick)
         rule = stopping.rule(values, tick, clock() - started)
         if rule is not None:
             yield Sampled(samples, kernels, profiled, rule)

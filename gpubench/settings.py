@@ -14,9 +14,11 @@ from gpubench.keys import KEYS, PREFIX, QUICK_CASE_TIME, Folder, Key
 from gpubench.nearest import nearest
 from gpubench.node import Node
 from gpubench.plan import Plan, plan_from
-from gpubench.result import Conditions
+from gpubench.result import CONDITIONS, Cache, Data, Load
 
 PROJECT_FILE = "gpubench.yaml"
+DEFAULT = "default"
+"""The origin of a value that nobody set."""
 MOST_BYTES = 2**24
 """Of a pyproject.toml that is looked into."""
 
@@ -35,11 +37,11 @@ class Settings:
 
     results: Path | None
     device: str
-    cache: Literal["cold", "hot"]
-    load: Literal["burst", "sustained"]
-    data: Literal["normal", "uniform", "zeros"]
+    cache: Cache
+    load: Load
+    data: Data
     seed: int
-    timer: Literal["auto", "cupti", "event", "host"]
+    timer: Literal["auto", "cupti", "graph", "event", "host"]
     samples: int | None
     max_noise: float
     max_time: float | None
@@ -47,6 +49,8 @@ class Settings:
     timeout: float
     quick: bool
     ceilings: Literal["stored", "measure", "none"]
+    counters: bool
+    energy: bool
     in_process: bool
     tags: tuple[str, ...]
     baseline: str | None
@@ -69,9 +73,13 @@ class Settings:
     """Variables of the environment that look like a setting misspelt."""
 
     @property
-    def conditions(self) -> Conditions:
-        """The conditions asked of every case."""
-        return Conditions(self.cache, self.load, self.data)
+    def conditions(self) -> dict[str, str]:
+        """The conditions that somebody set, by name: the others are for a suite to choose."""
+        return {
+            name: str(setting.value)
+            for name, setting in self.resolved.items()
+            if name in CONDITIONS and setting.origin != DEFAULT
+        }
 
     def origins(self) -> dict[str, dict[str, object]]:
         """Value and origin of every setting of measuring, as JSON, for the run file. Of a path only its last part is
@@ -94,7 +102,7 @@ def resolve(flags: Mapping[str, object], plan: Plan | None, environ: Mapping[str
             raise TypeError(f"{name} is not a setting")
     project = find_project(cwd)
     found = {name: _setting(key, flags.get(name), plan, environ, project, cwd) for name, key in KEYS.items()}
-    if found["quick"].value and found["case_time"].origin == "default":
+    if found["quick"].value and found["case_time"].origin == DEFAULT:
         found["case_time"] = Setting(QUICK_CASE_TIME, "quick")
     values = {name: setting.value for name, setting in found.items()}
     folder = cwd.absolute() if project is None or project.path is None else project.path.parent
@@ -134,7 +142,7 @@ def _setting(
         setting = Setting(project.values[key.name], project.path.name)
         folder = project.path.parent
     else:
-        setting = Setting(key.default, "default")
+        setting = Setting(key.default, DEFAULT)
     if key.many:
         return Setting(tuple(setting.value), setting.origin)
     if isinstance(key.kind, Folder) and setting.value is not None:

@@ -1,23 +1,22 @@
 """Suite, Axis, Benchmark, Case: what can be measured, and which rows a sweep has.
 
 A suite is one Python file. Its benchmarks are functions of a device and of axis values; an axis has default values per
-kind of device, so the same suite runs on a GPU and, with smaller sizes, on a CPU.
+kind of device, so the same suite runs on a GPU and, with smaller sizes, on a CPU. The conditions cache, load and data
+are axes of every benchmark; a suite may say under which of their values it is measured.
 """
 
 from __future__ import annotations
 
-import ast
-import hashlib
 import inspect
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
+from gpubench.definition import definition_of
 from gpubench.errors import UsageError
-from gpubench.result import Conditions, Param
+from gpubench.finding import Rule
+from gpubench.result import CONDITIONS, USUAL, Conditions, Param, Record
 from gpubench.workload import DeclaredKernel, Define, Workload
 
 Function = Callable[..., Workload]
@@ -77,12 +76,13 @@ class Axis:
 
 @dataclass(frozen=True)
 class Benchmark:
-    """One function of a suite and its axes."""
+    """One function of a suite, and its axes: `axes` are its arguments, `conditions` those that the suite declares."""
 
     suite: str
     name: str
     function: Function
     axes: Mapping[str, Axis]
+    conditions: Mapping[str, Axis] = field(default_factory=dict)
 
     @property
     def path(self) -> str:
@@ -103,6 +103,31 @@ class Benchmark:
     def definition(self) -> str:
         """A hash of what it computes: rows with different definitions are not comparable."""
         return definition_of(self.function)
+
+    def axis(self, name: str) -> Axis | None:
+        """What a user may ask of an axis: one of its own, or a condition, which every benchmark has; None without."""
+        return self.axes.get(name, CONDITION_AXES.get(name))
+
+    def conditions_of(
+        self, kind: str, quick: bool, asked: Mapping[str, Sequence[Param]], usual: Mapping[str, str]
+    ) -> list[Conditions]:
+        """The conditions under which each of its rows is measured: the product of the three, without repeats.
+
+        The values of each are those `asked`, else the one that `usual` names, else those the suite declares, else the
+        default.
+        """
+        values: dict[str, Sequence[Param]] = {}
+        for name, axis in CONDITION_AXES.items():
+            if name in asked:
+                values[name] = [axis.accept(name, value) for value in asked[name]]
+            elif name in usual:
+                values[name] = [usual[name]]
+            elif name in self.conditions:
+                values[name] = self.conditions[name].defaults(kind, quick)
+            else:
+                values[name] = axis.values
+        product = itertools.product(*(dict.fromkeys(each) for each in values.values()))
+        return [Conditions(**dict(zip(values, chosen, strict=True))) for chosen in product]  # type: ignore[arg-type]
 
     def cases(
         self, kind: str, quick: bool = False, asked: Mapping[str, Sequence[Param]] | None = None
@@ -141,6 +166,7 @@ class Suite:
         self.name = self.file.stem.replace("_", "-")
         self.benchmarks: dict[str, Benchmark] = {}
         self.kernels: list[DeclaredKernel] = []
+        self.claims: dict[str, Rule] = {}
 
     def kernel(
         self,
@@ -166,22 +192,60 @@ class Suite:
         return made
 
     def benchmark(self, **axes: Axis) -> Callable[[Function], Function]:
-        """Declare a benchmark: a function of `device` and one argument per axis that returns a Workload."""
+        """Declare a benchmark: a function of `device` and one argument per axis that returns a Workload.
+
+        `cache`, `load` and `data` are the conditions of a row, and no arguments: `cache=Axis(["cold", "hot"])` measures
+        each row under both, one after the other, unless somebody asks for other conditions.
+        """
+        parameters = {name: axis for name, axis in axes.items() if name not in CONDITIONS}
+        conditions = {name: axis for name, axis in axes.items() if name in CONDITIONS}
 
         def declare(function: Function) -> Function:
             name = function.__name__.replace("_", "-")
+            path = f"{self.name}/{name}"
             wanted = list(inspect.signature(function).parameters)[1:]
-            if sorted(wanted) != sorted(axes):
-                raise TypeError(f"{self.name}/{name}: arguments {wanted} and axes {sorted(axes)} differ")
-            for axis_name, axis in axes.items():
-                if axis.same_as is not None and (axis.same_as not in axes or axes[axis.same_as].same_as is not None):
-                    raise TypeError(f"{self.name}/{name}: axis {axis_name} follows {axis.same_as}, which has no values")
+            if taken := [argument for argument in wanted if argument in CONDITIONS]:
+                raise TypeError(f"{path}: {taken[0]} is a condition, which is no argument")
+            if sorted(wanted) != sorted(parameters):
+                raise TypeError(f"{path}: arguments {wanted} and axes {sorted(parameters)} differ")
+            for axis_name, axis in parameters.items():
+                leader = None if axis.same_as is None else parameters.get(axis.same_as)
+                if axis.same_as is not None and (leader is None or leader.same_as is not None):
+                    raise TypeError(f"{path}: axis {axis_name} follows {axis.same_as}, which has no values")
+            for axis_name, axis in conditions.items():
+                _check_condition(path, axis_name, axis)
             if name in self.benchmarks:
-                raise TypeError(f"{self.name}/{name} is declared twice")
-            self.benchmarks[name] = Benchmark(self.name, name, function, axes)
+                raise TypeError(f"{path} is declared twice")
+            self.benchmarks[name] = Benchmark(self.name, name, function, parameters, conditions)
             return function
 
         return declare
+
+    def claim(self, *ids: str) -> Callable[[Rule], Rule]:
+        """Declare the rule of a claim, or of several that it settles: a pure function of a `gpubench.view.View` of the
+        suite's rows that returns a Finding. Its limits are constants beside it, each with its reason."""
+
+        def declare(function: Rule) -> Rule:
+            for name in ids:
+                if name in self.claims:
+                    raise TypeError(f"{self.name}: the claim {name} has two rules")
+                self.claims[name] = function
+            return function
+
+        return declare
+
+
+CONDITION_AXES: Mapping[str, Axis] = {name: Axis(values[:1], choices=values) for name, values in CONDITIONS.items()}
+"""The axis that each condition is: its default, and what may be asked for."""
+
+
+def _check_condition(path: str, name: str, axis: Axis) -> None:
+    """TypeError unless an axis that a suite declares holds values of that condition."""
+    if axis.same_as is not None:
+        raise TypeError(f"{path}: {name} is a condition, which follows no axis")
+    for value in (*axis.values, *axis.cpu, *axis.quick, *axis.quick_cpu, *axis.choices):
+        if value not in CONDITIONS[name]:
+            raise TypeError(f"{path}: the condition {name} has no value {value!r}, only {', '.join(CONDITIONS[name])}")
 
 
 @dataclass(frozen=True)
@@ -197,166 +261,21 @@ class Case:
 
     @property
     def id(self) -> str:
-        """Its name: suite/benchmark[parameters by name]. Conditions are beside it, in the record."""
-        return record_id(self.suite, self.benchmark, self.params)
+        """Its name, unique among the rows of a run."""
+        return record_id(self.suite, self.benchmark, self.params, self.conditions)
 
 
-def record_id(suite: str, benchmark: str, params: Mapping[str, Param]) -> str:
-    """suite/benchmark[a=1,b=x], parameters in alphabetical order."""
-    inside = ",".join(f"{name}={params[name]}" for name in sorted(params))
+def record_id(suite: str, benchmark: str, params: Mapping[str, Param], conditions: Conditions) -> str:
+    """suite/benchmark[a=1,b=x,cache=hot]: parameters, and conditions that are not the default, in alphabetical order.
+
+    The default conditions stay out of it, so that most names are short.
+    """
+    named = params if conditions == USUAL else {**params, **conditions.unusual}
+    inside = ",".join([f"{name}={named[name]}" for name in sorted(named)])
     return f"{suite}/{benchmark}[{inside}]"
 
 
-@cache
-def definition_of(function: Callable[..., Any]) -> str:
-    """Sixteen hex digits that change when what the function computes changes.
-
-    The hash covers the function and whatever it uses, directly or not, of the same file and of the formulas of
-    gpubench.model: functions, classes, constants. Comments, docstrings, decorators and layout do not count, nor do the
-    default values of axes, which select rows, nor the values a kernel's defines may take, nor what a closure holds. It
-    is taken from the syntax tree, so that it is the same in every process and Python version. UsageError where the file
-    has changed since it was loaded.
-    """
-    function = inspect.unwrap(function)
-    lines, _ = inspect.findsource(function)
-    file = _Source("", "".join(lines))
-    chosen = _strip(_find(function, file.tree))
-    todo, used = [(file, chosen)], {("", function.__name__)}
-    parts = [_canonical(chosen)]
-    while todo:
-        for module, name in sorted(_used(*todo.pop()) - used):
-            used.add((module, name))
-            source = _model(module) if module else file
-            statements = [_strip(statement) for statement in source.bound.get(name, [])]
-            parts += [f"{source.prefix}{name}:{_canonical(statement)}" for statement in statements]
-            todo += [(source, statement) for statement in statements]
-    return hashlib.sha256("\n".join(sorted(parts)).encode()).hexdigest()[:16]
-
-
-_MODEL = Path(__file__).parent / "model"
-
-
-class _Source:
-    """A file's syntax: by name, the statements at its top that bind it, and the dotted names that it imports.
-
-    `module` is empty for a suite's file, and else a module of gpubench.model.
-    """
-
-    def __init__(self, module: str, text: str) -> None:
-        self.module = module
-        self.prefix = f"{module}." if module else ""
-        self.tree = ast.parse(text)
-        self.bound: dict[str, list[ast.stmt]] = {}
-        for statement in self.tree.body:
-            for name in _names_bound(statement):
-                self.bound.setdefault(name, []).append(statement)
-        self.imports: dict[str, str] = {}
-        for node in ast.walk(self.tree):
-            if isinstance(node, ast.ImportFrom) and node.module and not node.level:
-                self.imports |= {alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names}
-            elif isinstance(node, ast.Import):
-                for alias in node.names:
-                    first = alias.name.partition(".")[0]
-                    self.imports[alias.asname or first] = alias.name if alias.asname else first
-
-
-def _model_file(module: str) -> Path | None:
-    """The file of a module of gpubench.model; None for any other name."""
-    parts = module.split(".")
-    if parts[:2] != ["gpubench", "model"]:
-        return None
-    place = _MODEL.joinpath(*parts[2:])
-    return next(filter(Path.is_file, (Path(f"{place}.py"), place / "__init__.py")), None)
-
-
-@cache
-def _model(module: str) -> _Source:
-    file = _model_file(module)
-    assert file is not None
-    return _Source(module, file.read_text(encoding="utf-8"))
-
-
-def _used(source: _Source, tree: ast.AST) -> set[tuple[str, str]]:
-    """The names that a tree of this file reads, of the top of this file or of the model's, each with its module."""
-    return {found for chain in _chains(tree) for found in _resolved(source, chain)}
-
-
-def _resolved(source: _Source, chain: tuple[str, ...]) -> Iterator[tuple[str, str]]:
-    """The names that a chain of attributes (`work.flops`) may stand for. A module by itself is all of its names."""
-    yield source.module, chain[0]
-    if chain[0] not in source.imports:
-        return
-    parts = (*source.imports[chain[0]].split("."), *chain[1:])
-    for size in range(len(parts), 1, -1):
-        module, rest = ".".join(parts[:size]), parts[size:]
-        if _model_file(module) is not None:
-            inside = _model(module)
-            yield from _resolved(inside, rest) if rest else ((module, name) for name in inside.bound)
-            return
-
-
-def _chains(node: ast.AST) -> Iterator[tuple[str, ...]]:
-    """The names that a tree reads, each with the attributes it takes of it."""
-    attributes: list[str] = []
-    while isinstance(node, ast.Attribute):
-        attributes.insert(0, node.attr)
-        node = node.value
-    if isinstance(node, ast.Name):
-        if isinstance(node.ctx, ast.Load):
-            yield (node.id, *attributes)
-    else:
-        for child in ast.iter_child_nodes(node):
-            yield from _chains(child)
-
-
-_Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
-
-
-def _find(function: Callable[..., Any], file: ast.Module) -> ast.AST:
-    """The node of a function in the tree of its file, by the line its code begins on: that of its first decorator."""
-    line = function.__code__.co_firstlineno
-    for node in ast.walk(file):
-        if isinstance(node, ast.FunctionDef) and node.name == function.__name__:
-            if line in (node.lineno, *(decorator.lineno for decorator in node.decorator_list)):
-                return node
-        elif isinstance(node, ast.Lambda) and function.__name__ == "<lambda>" and node.lineno == line:
-            return node
-    raise UsageError(f"{function.__code__.co_filename}: changed since it was loaded", "run it again")
-
-
-def _names_bound(statement: ast.stmt) -> set[str]:
-    """The names that a statement at the top of a file defines or assigns; imports are another file's matter."""
-    if isinstance(statement, _Definition):
-        return {statement.name}
-    nodes = list(ast.walk(statement))
-    stored = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
-    return stored | {node.name for node in nodes if isinstance(node, _Definition)}
-
-
-def _canonical(node: object) -> str:
-    """A syntax tree as text, without places and without fields that are empty: newer Pythons have more of them."""
-    if isinstance(node, ast.AST):
-        fields = [(name, value) for name, value in ast.iter_fields(node) if name not in ("ctx", "kind", "type_comment")]
-        inside = ",".join(f"{name}={_canonical(value)}" for name, value in fields if value is not None and value != [])
-        return f"{type(node).__name__}({inside})"
-    if isinstance(node, list):
-        return f"[{','.join(map(_canonical, node))}]"
-    return repr(node)
-
-
-def _strip(tree: ast.AST) -> ast.AST:
-    """Take decorators and docstrings out of every function and class of the tree, and the values that defines may take
-    out of every declaration of a kernel: another variant to choose from leaves the others what they were."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "kernel":
-            node.keywords = [keyword for keyword in node.keywords if keyword.arg != "defines"]
-        if isinstance(node, _Definition):
-            node.decorator_list = []
-            first = node.body[0]
-            if (
-                isinstance(first, ast.Expr)
-                and isinstance(first.value, ast.Constant)
-                and isinstance(first.value.value, str)
-            ):
-                node.body = node.body[1:] or [ast.Pass()]
-    return tree
+def name_of(record: Record) -> str:
+    """suite/benchmark[a=1,b=x], without conditions: what rows have in common that are the same but for those. With the
+    conditions it is a row's key, in files of every age: older ones have this name as the id under any conditions."""
+    return record_id(record.suite, record.benchmark, record.params, USUAL)

@@ -27,12 +27,17 @@ def look(results: Path, root: Path = ROOT, environ: Mapping[str, str] = os.envir
         "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
         **_disk(results),
         "compiler": next((name for name in COMPILERS if shutil.which(name, path=environ.get("PATH"))), None),
-        "ncu": shutil.which("ncu", path=environ.get("PATH")) is not None
-        or any(found for pattern in NCU for found in root.glob(pattern)),
+        "ncu": find_ncu(root, environ) is not None,
         "counters_need_root": _counters_need_root(root),
         "root": os.geteuid() == 0 if hasattr(os, "geteuid") else None,
         "traced": _traced(root),
     }
+
+
+def find_ncu(root: Path = ROOT, environ: Mapping[str, str] = os.environ) -> str | None:
+    """Nsight Compute's command: the one on PATH, else the newest where it is usually installed; None without one."""
+    found = shutil.which("ncu", path=environ.get("PATH"))
+    return found or next((str(path) for pattern in NCU for path in sorted(root.glob(pattern), reverse=True)), None)
 
 
 def load(root: Path = ROOT) -> float | None:

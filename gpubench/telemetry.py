@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 THROTTLES: Mapping[int, str] = {
@@ -24,6 +25,19 @@ REGIMES: Mapping[int, str] = {
 BUSY_PERCENT = 10
 """A utilization from here on is somebody's work: opening a GPU alone reaches a few percent."""
 
+LIMITS: Mapping[str, str] = {
+    "software power cap": "power cap",
+    "hardware power brake": "power cap",
+    "software thermal slowdown": "thermal",
+    "hardware thermal slowdown": "thermal",
+    "hardware slowdown": "hardware slowdown",
+}
+"""What it means for a sustained rate that a clock event was on. The last one does not tell heat from power."""
+COUNTED = [name for name in LIMITS if name != "hardware slowdown"]
+"""The events that a driver may count the time of."""
+LIMITED = 0.05
+"""From this share of the time on an event is what sets the rate; below it is an episode."""
+
 SPOILING = frozenset(THROTTLES.values())
 
 _NAMES = {**THROTTLES, **REGIMES}
@@ -41,6 +55,36 @@ def throttles(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
     started, ended = before.get("event_ns") or {}, after.get("event_ns") or {}
     advanced = {name for name, ns in ended.items() if ns > started.get(name, ns)}
     return sorted((seen | advanced) & SPOILING)
+
+
+@dataclass(frozen=True)
+class Limit:
+    """What held the clock of a sustained load down: `by` is "power cap", "thermal", "hardware slowdown" or "none";
+    `shares` the share of the time each event was on, of those that were on at all. `may_miss`: some event is known from
+    polls only."""
+
+    by: str
+    shares: dict[str, float]
+    may_miss: bool
+
+
+def limit(
+    before: Mapping[str, Any], after: Mapping[str, Any], elapsed_ns: float, polled: Sequence[Sequence[str] | None]
+) -> Limit | None:
+    """What limited a load between two snapshots: each event by the driver's cumulative counter, where it has one, else
+    by the share of the polls meanwhile that saw it (None: a poll that read nothing). The event with the largest share
+    decides, if that is LIMITED or more. None where there is neither."""
+    started, ended = before.get("event_ns") or {}, after.get("event_ns") or {}
+    counters = [name for name in LIMITS if name in started and name in ended and elapsed_ns > 0]
+    seen = [set(names) for names in polled if names is not None]
+    if not counters and not seen:
+        return None
+    shares = {name: sum(name in names for names in seen) / len(seen) for name in LIMITS} if seen else {}
+    shares |= {name: min(max(ended[name] - started[name], 0) / elapsed_ns, 1.0) for name in counters}
+    shares = {name: round(share, 4) for name, share in shares.items() if share > 0}
+    largest = max(shares, key=shares.__getitem__, default=None)
+    by = "none" if largest is None or shares[largest] < LIMITED else LIMITS[largest]
+    return Limit(by, shares, may_miss=not set(COUNTED) <= set(counters))
 
 
 def busy(snapshot: Mapping[str, Any]) -> str | None:

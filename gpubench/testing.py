@@ -11,25 +11,30 @@ import math
 import random
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
-from gpubench.devices import Batch, Call, Comparison, Launch
-from gpubench.errors import CaseError, DeviceLost, OutOfMemory, Unsupported, UsageError
-from gpubench.result import Conditions, KernelSeen, Timer
+from gpubench.devices import Call, Comparison, Launch, pacing
+from gpubench.errors import CaseError, DeviceLost, OutOfMemory, TimerFailed, Unsupported
+from gpubench.result import Conditions, Timer
+from gpubench.steady import Group
+from gpubench.testing_nvml import FAKE_ANSWERS, FAKE_FIELDS, FakeGpu, FakeNvml, FakeNvmlError
+from gpubench.testing_timers import SAMPLERS, FakeSampler
 from gpubench.workload import Kernel, Workload
 
-ITEMSIZE = {"float64": 8, "float32": 4, "tf32": 4, "float16": 2, "bfloat16": 2}
+__all__ = ["FAKE_ANSWERS", "FAKE_FIELDS", "FakeDevice", "FakeGpu", "FakeNvml", "FakeNvmlError", "FakeSampler"]
+
+ITEMSIZE = {"float64": 8, "float32": 4, "tf32": 4, "float16": 2, "bfloat16": 2, "int32": 4, "int64": 8}
 
 
 class FakeDevice:
     """A device whose clock moves only when a workload calls `spend`.
 
     `memory` is what it claims to have, in bytes; `tick_ns` its timer's tick; `noise(i)` a factor on sample i; `kernels`
-    are functions that stand in for raw kernels, by name, each called with the kernel's arguments.
+    are functions that stand in for raw kernels, by name, each called with the kernel's arguments. Under a sustained
+    load of so many seconds it runs at the share `clock(seconds)` of its full clock, and draws `watts`; None: no counter
+    of energy. `timers` are what it has, best first, of gpubench.testing_timers; the next so many sessions of activity
+    records are `losing` their first one (math.inf: all); `refused` says why a timer does not work.
     """
 
     kind = "fake"
@@ -41,13 +46,25 @@ class FakeDevice:
         noise: Callable[[int], float] = lambda sample: 1.0,
         cache_bytes: int = 10**6,
         kernels: Mapping[str, Callable[..., object]] | None = None,
+        clock: Callable[[float], float] = lambda seconds: 1.0,
+        watts: float | None = None,
+        timers: Sequence[str] = ("fake",),
+        losing: float = 0,
+        refused: Mapping[str, str] | None = None,
     ) -> None:
+        self.known_timers = tuple(timers)
+        self.losing = losing
+        self.refused = dict(refused or {})
+        self.rests: list[float] = []
+        self.clock = clock
+        self.watts = watts
         self.memory = memory
         self.tick_ns = tick_ns
         self.noise = noise
         self.cache_bytes = cache_bytes
         self.kernels = dict(kernels or {})
         self.launched: list[Kernel] = []
+        self.labels: list[str] = []
         self.clock_ns = 0.0
         self.used = 0
         self.seed = 0
@@ -145,18 +162,31 @@ class FakeDevice:
         return Launch(call)
 
     def timers(self, asked: str) -> Sequence[str]:
-        """One timer, the scripted clock."""
-        if asked not in ("auto", "fake"):
-            raise UsageError(f"no timer {asked!r} on the fake device", "--timer auto")
-        return ("fake",)
+        """Those it was given; all of them read the scripted clock."""
+        return pacing.order(asked, self.known_timers, "the fake device")
 
     def sampler(self, workloads: Sequence[Workload], conditions: Conditions, timer: str) -> FakeSampler:
-        """A sampler that reads the scripted clock."""
-        return FakeSampler(self, workloads)
+        """A sampler that reads the scripted clock, as the timer of that name would."""
+        if timer in self.refused:
+            raise TimerFailed(self.refused[timer])
+        return SAMPLERS[timer](self, workloads)
+
+    def load(self, workloads: Sequence[Workload], conditions: Conditions, timer: str) -> FakeLoad:
+        """A load on the scripted clock."""
+        return FakeLoad(self, workloads)
+
+    def watch(self) -> FakeWatch:
+        """What the script says of power and energy."""
+        return FakeWatch(self)
 
     def call_ns(self, call: Call, n: int) -> list[int]:
         """Nothing: a fake call is host work."""
         return []
+
+    def peak_bytes(self, call: Call) -> int:
+        """What was taken."""
+        call()
+        return self.used
 
     def calibration(self) -> dict[str, Any]:
         """Its timer's tick."""
@@ -165,6 +195,15 @@ class FakeDevice:
     def telemetry(self) -> dict[str, Any]:
         """A steady machine."""
         return {"sm_mhz": 1000, "throttled": False}
+
+    def counted(self, label: str) -> AbstractContextManager[None]:
+        """A context that counts nothing; its label is kept in `labels`."""
+        self.labels.append(label)
+        return nullcontext()
+
+    def known_copy(self) -> tuple[Call, int]:
+        """A call that is said to move a thousand bytes."""
+        return lambda: self.spend(1000), 1000
 
     def examine(self) -> dict[str, Any]:
         """Nothing: it has no noise but the one scripted."""
@@ -183,173 +222,67 @@ class FakeDevice:
         self.releases += 1
 
 
-class FakeSampler:
-    """Reads the scripted clock around each call."""
+class FakeLoad:
+    """Groups of calls on the scripted clock, each as long as the device's clock makes it."""
+
+    GROUP_NS = 10_000_000
 
     def __init__(self, device: FakeDevice, workloads: Sequence[Workload]) -> None:
         self.device = device
         self.workloads = workloads
         self.timer = Timer("fake", device.tick_ns)
-        self.taken = 0
+        self.launches = 1
+        self.begun_ns = 0.0
+        self.stopped = False
 
-    def warm_up(self) -> float:
-        """One call."""
+    def start(self) -> None:
+        """One call, which says how many make a group."""
         before = self.device.clock_ns
         self.workloads[0].call()
-        return self.device.clock_ns - before
+        self.launches = max(1, round(self.GROUP_NS / max(self.device.clock_ns - before, 1.0)))
+        self.begun_ns = self.device.clock_ns
 
-    def batch(self, n: int) -> Batch:
-        """n readings, each rounded to the tick."""
-        readings = []
-        for _ in range(n):
-            before = self.device.clock_ns
-            self.workloads[self.taken % len(self.workloads)].call()
-            spent = (self.device.clock_ns - before) * self.device.noise(self.taken)
-            readings.append(round(round(spent / self.device.tick_ns) * self.device.tick_ns))
-            self.taken += 1
-        return Batch(readings, [1] * n, [1000.0] * n, [KernelSeen("fake_kernel", grid=[1, 1, 1], block=[1, 1, 1])])
+    def next(self) -> Group:
+        """A group: one call is made and stands for all of them."""
+        before = self.device.clock_ns
+        share = self.device.clock((before - self.begun_ns) / 1e9)
+        self.workloads[0].call()
+        took = (self.device.clock_ns - before) * self.launches / share
+        self.device.clock_ns = before + took
+        return Group((self.device.clock_ns - self.begun_ns) / 1e9, round(took), self.launches, 1000.0 * share)
 
-
-class FakeNvmlError(Exception):
-    """What FakeNvml raises, with NVML's words."""
-
-
-FAKE_FIELDS: dict[int, int] = {186: 128_383, 185: 85_912, 82: 42, 74: 0, 269: 0, 270: 0, 271: 0}
-"""Power now and on average in mW, temperature of the memory, counters of clock events in ns."""
-FAKE_ANSWERS: dict[str, Any] = {
-    "GetVbiosVersion": "96.00.A5.00.1A",
-    "GetEnforcedPowerLimit": 700_000,
-    "GetPowerManagementDefaultLimit": 700_000,
-    "GetPowerManagementLimitConstraints": [200_000, 700_000],
-    "GetPowerUsage": 85_912,
-    "GetClockInfo": lambda kind: {1: 1755, 2: 3201}[kind],
-    "GetMaxClockInfo": lambda kind: {1: 1980, 2: 3201}[kind],
-    "GetApplicationsClock": lambda kind: {1: 1980, 2: 3201}[kind],
-    "GetMemoryBusWidth": 6144,
-    "GetMemoryInfo": lambda version=1: SimpleNamespace(
-        total=150_754_820_096, free=149_421_162_496, used=688_717_824 if version == 2 else 1_333_657_600
-    ),
-    "GetBAR1MemoryInfo": SimpleNamespace(bar1Total=274_877_906_944),
-    "GetMaxPcieLinkGeneration": 5,
-    "GetMaxPcieLinkWidth": 16,
-    "GetCurrPcieLinkGeneration": 5,
-    "GetCurrPcieLinkWidth": 16,
-    "GetTemperature": 41,
-    "GetTemperatureThreshold": 89,
-    "GetUtilizationRates": SimpleNamespace(gpu=3, memory=0),
-    "GetComputeRunningProcesses": [],
-    "GetMPSComputeRunningProcesses": [],
-    "GetTotalEccErrors": 0,
-    "GetRemappedRows": (0, 0, 0, 0),
-    "GetEccMode": [1, 1],
-    "GetMigMode": [0, 0],
-    "GetPersistenceMode": 1,
-    "GetComputeMode": 0,
-    "GetCurrentClocksEventReasons": 0,
-}
-"""What a healthy GPU answers."""
+    def stop(self) -> None:
+        """Nothing is in flight."""
+        self.stopped = True
 
 
-@dataclass(eq=False)
-class FakeGpu:
-    """One GPU or MIG instance of FakeNvml. `answers` replace those of a healthy GPU, by the name of the call without
-    nvmlDevice: a value, a function of the call's further arguments, or an exception to be raised. `fields` are the
-    field values by number, refused where they are missing; `instances` the MIG instances, of which `parent` is this."""
+class FakeWatch:
+    """What the script says; its seconds are the device's."""
 
-    uuid: str = "GPU-8932f937-d72c-4106-c12f-20bd9faed9f6"
-    pci: str = "00000000:06:00.0"
-    answers: dict[str, Any] = field(default_factory=dict)
-    fields: dict[int, int] = field(default_factory=lambda: dict(FAKE_FIELDS))
-    instances: list[FakeGpu] = field(default_factory=list)
-    parent: FakeGpu | None = None
+    def __init__(self, device: FakeDevice) -> None:
+        self.device = device
 
-    def __post_init__(self) -> None:
-        for instance in self.instances:
-            instance.parent = self
+    def clock(self) -> float:
+        """The scripted clock."""
+        return self.device.clock_ns / 1e9
 
+    def pulse(self) -> dict[str, Any]:
+        """The power."""
+        return {"power_w": self.device.watts}
 
-class FakeNvml:
-    """NVIDIA's binding with GPUs that do not exist. `text` is str, or bytes as old bindings had it; `calls` replace
-    whole calls by their full names, None for one that this binding lacks. `called` counts the calls by name."""
+    def snapshot(self) -> dict[str, Any]:
+        """A steady machine."""
+        return self.device.telemetry()
 
-    NVML_CLOCK_SM, NVML_CLOCK_MEM, NVML_TEMPERATURE_GPU, nvmlMemory_v2 = 1, 2, 0, 2
+    def joules(self) -> float:
+        """Power times the scripted time, as a counter that is refreshed ten times a second."""
+        if self.device.watts is None:
+            raise LookupError("the fake device counts no energy")
+        return self.device.watts * math.floor(self.clock() * 10) / 10
 
-    def __init__(
-        self,
-        *gpus: FakeGpu,
-        driver: str = "580.159.03",
-        text: type[str] | type[bytes] = str,
-        **calls: Callable[..., Any] | None,
-    ) -> None:
-        self.gpus = list(gpus) or [FakeGpu()]
-        self.driver = driver
-        self.text = text
-        self.called: dict[str, int] = {}
-        self._calls = calls
+    def gpm(self) -> dict[str, float] | None:
+        """See Watch."""
+        raise LookupError("the fake device has no GPM")
 
-    def __getattr__(self, name: str) -> Any:
-        if not name.startswith("nvml") or self._calls.get(name, ...) is None:
-            raise AttributeError(name)
-        return partial(self._call, name, self._calls.get(name) or getattr(self, f"_{name}", None))
-
-    def _call(self, name: str, known: Callable[..., Any] | None, *args: Any, **options: Any) -> Any:
-        self.called[name] = self.called.get(name, 0) + 1
-        if known is None:
-            known = partial(self._answer, name.removeprefix("nvmlDevice"))
-        value = known(*args, **options)
-        if isinstance(value, Exception):
-            raise value
-        return value.encode() if self.text is bytes and isinstance(value, str) else value
-
-    def _answer(self, name: str, gpu: FakeGpu, *args: Any, **options: Any) -> Any:
-        healthy = FAKE_ANSWERS if gpu.parent is None else {}
-        answer = gpu.answers.get(name, healthy.get(name, FakeNvmlError("Not Supported")))
-        return answer(*args, **options) if callable(answer) else answer
-
-    def _nvmlInit(self) -> None:
-        """It starts."""
-
-    def _nvmlSystemGetDriverVersion(self) -> str:
-        return self.driver
-
-    def _nvmlDeviceGetCount(self) -> int:
-        return len(self.gpus)
-
-    def _nvmlDeviceGetHandleByIndex(self, index: int) -> FakeGpu:
-        return self.gpus[index]
-
-    def _nvmlDeviceGetHandleByUUID(self, uuid: str) -> FakeGpu | Exception:
-        handles = [*self.gpus, *(instance for gpu in self.gpus for instance in gpu.instances)]
-        return next((each for each in handles if each.uuid == uuid), FakeNvmlError("Not Found"))
-
-    def _nvmlDeviceGetHandleByPciBusId(self, pci: str) -> FakeGpu | Exception:
-        return next((gpu for gpu in self.gpus if gpu.pci == pci), FakeNvmlError("Not Found"))
-
-    def _nvmlDeviceGetUUID(self, gpu: FakeGpu) -> Any:
-        return gpu.answers.get("GetUUID", gpu.uuid)
-
-    def _nvmlDeviceIsMigDeviceHandle(self, gpu: FakeGpu) -> int:
-        return int(gpu.parent is not None)
-
-    def _nvmlDeviceGetDeviceHandleFromMigDeviceHandle(self, gpu: FakeGpu) -> FakeGpu | Exception:
-        return gpu.parent or FakeNvmlError("Invalid Argument")
-
-    def _nvmlDeviceGetMaxMigDeviceCount(self, gpu: FakeGpu) -> int:
-        return 7
-
-    def _nvmlDeviceGetMigDeviceHandleByIndex(self, gpu: FakeGpu, index: int) -> FakeGpu | Exception:
-        return gpu.instances[index] if index < len(gpu.instances) else FakeNvmlError("Not Found")
-
-    def _nvmlDeviceGetFieldValues(self, gpu: FakeGpu, numbers: Sequence[int]) -> Any:
-        answer = gpu.answers.get("GetFieldValues")
-        if answer is not None:
-            return answer(numbers) if callable(answer) else answer
-        return [
-            SimpleNamespace(
-                fieldId=number,
-                nvmlReturn=0 if number in gpu.fields else 3,
-                valueType=3,
-                value=SimpleNamespace(ullVal=gpu.fields.get(number, 0)),
-            )
-            for number in numbers
-        ]
+    def close(self) -> None:
+        """Nothing is held."""

@@ -15,6 +15,13 @@ from gpubench.errors import UsageError
 SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "m": 60.0, "h": 3600.0}
 """What a unit of time a user may type is in seconds."""
 
+ENERGIES = {
+    "J": {"µ": 1e-6, "m": 1e-3, "": 1.0},
+    "J/FLOP": {"p": 1e-12},
+    "J/B": {"p": 1e-12},
+}
+"""Units of energy and the prefixes they are shown with. Per flop and per byte always in pJ, so that rows compare."""
+
 _NUMBER = r"[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?"
 _DURATION = re.compile(rf"({_NUMBER})\s*([a-zµμ]*)")
 _PERCENT = re.compile(rf"({_NUMBER})\s*(%?)")
@@ -68,11 +75,14 @@ def format_duration(ns: float) -> str:
 
 
 def format_rate(value: float, unit: str) -> str:
-    """A rate in SI base units: `781 TFLOP/s` of FLOP/s, `4690 GB/s` of B/s (always GB/s); other units as they are."""
+    """A rate in SI base units: `781 TFLOP/s` of FLOP/s, `4690 GB/s` of B/s (always GB/s); an energy with its prefix:
+    `1.05 pJ/FLOP` of J/FLOP, `144 mJ` of J; other units as they are."""
     if unit == "B/s":
         return f"{three_digits(value / 1e9)} GB/s"
     if unit == "FLOP/s":
         return _scaled(value, [(1e9, "GFLOP/s"), (1e12, "TFLOP/s")])
+    if unit in ENERGIES:
+        return _scaled(value, [(size, letter + unit) for letter, size in ENERGIES[unit].items()])
     return f"{three_digits(value)} {unit}"
 
 

@@ -106,7 +106,7 @@ def _measure(request: dict[str, Any], device: Device, suites: dict[str, Suite], 
     suite, name = request["measure"].split("/")
     effort = request["effort"]
     case = Case(suite, name, request["params"], Conditions(**request["conditions"]))
-    asked = Effort(Stopping(**effort["stopping"]), effort["timer"], effort["seed"])
+    asked = Effort(Stopping(**effort["stopping"]), effort["timer"], effort["seed"], effort["energy"])
     for event in measure(suites[file].benchmarks[name], case, device, asked):
         if isinstance(event, Record):
             send({"record": runfile.record_to_json(event)})

@@ -147,10 +147,11 @@ class Workload:
     (with `dtype`); most workloads have none. `level` and `dtype` say which memory and which arithmetic it uses.
     `labels` are short classes to group rows by, such as {"alignment": "16 B"}.
 
-    `least_s` is how long to sample at least, in seconds, where the row is about what happens over time. `metrics` gives
-    further figures of the row, from what the last call left in its outputs, such as cycles that a kernel counted; it is
-    asked once, after the samples were taken, and none of them may be primary. `timed_by` times one call in ns by a
-    stopwatch of the suite's own, in place of the device's timers: for rows that are about how to measure.
+    `least_s` is how long to sample at least under a sustained load, in seconds; a row measured in bursts takes no
+    notice of it. `metrics` gives further figures of the row, from what the last call left in its outputs, such as
+    cycles that a kernel counted; it is asked once, after the samples were taken, and none of them may be primary.
+    `timed_by` times one call in ns by a stopwatch of the suite's own, in place of the device's timers: for rows that
+    are about how to measure.
     """
 
     run: Callable[[], object] | Kernel | tuple[Kernel, ...]

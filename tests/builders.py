@@ -34,7 +34,7 @@ def make_record(
     params = params or {"n": 64}
     dtype = params.get("dtype")
     base: dict[str, Any] = {
-        "id": record_id(suite, benchmark, params),
+        "id": record_id(suite, benchmark, params, fields.get("conditions", Conditions())),
         "suite": suite,
         "benchmark": benchmark,
         "definition": "0123456789abcdef",

@@ -11,6 +11,7 @@ from gpubench import ceilings
 from gpubench.discovery import Library
 from gpubench.plan import cases, select
 from gpubench.result import Ceiling, Conditions, Record
+from gpubench.suite import Axis
 
 WHEN = "2026-07-12T10:15:00Z"
 
@@ -171,3 +172,29 @@ def test_missing_roofs_only() -> None:
     assert missing(have) == set()
     assert missing(have[:2]) == {matmul}
     assert missing(have[2:]) == everything - {matmul}
+
+
+def test_what_is_measured_again_is_cold_and_in_bursts() -> None:
+    library = Library()
+    from gpubench.params import parse_params
+
+    chosen = select(["peak/matmul"], library, parse_params(["cache=cold,hot", "load=burst,sustained"]))
+    measured = cases(chosen, "cuda")
+    rows = [
+        replace(peak(8192, 700e12, conditions=case.conditions), id=case.id, params=dict(case.params))
+        for case in measured
+    ]
+    again = ceilings.winners(ceilings.from_records(rows, WHEN), measured)
+    assert {case.conditions for case in again} == {Conditions()}
+    assert len(again) == 1
+
+
+def test_missing_roofs_are_cold_and_in_bursts_whatever_is_planned(monkeypatch: pytest.MonkeyPatch) -> None:
+    library = Library()
+    for benchmark in library.suite("bandwidth").benchmarks.values():
+        monkeypatch.setitem(benchmark.conditions, "cache", Axis(["cold", "hot"]))  # type: ignore[index]
+    planned = cases(select(["matmul-sweep"], library), "cuda", conditions={"cache": "hot", "load": "sustained"})
+    todo = ceilings.missing(library, "cuda", planned, [])
+    assert {case.conditions for case in todo} == {Conditions()}
+    assert {case.benchmark for case in todo} > {"matmul", "read", "copy"}
+    assert not {case.id for case in todo} & {case.id for case in planned}

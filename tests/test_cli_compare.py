@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 
 import pytest
 from builders import CPU, GPU, make_bandwidth, make_matmul, make_record, make_run
-from command import gpubench, strict
+from command import FAKE, OK, gpubench, strict
 
 from gpubench import runfile
 from gpubench.cli import door
@@ -730,3 +730,45 @@ def test_the_codes_of_the_command_are_in_the_table() -> None:
     from gpubench.cli.compare import OUTCOME
 
     assert set(OUTCOME) == {Exit.REGRESSION, Exit.FAILED, Exit.NOTHING, Exit.UNDECIDED, Exit.NOT_COMPARABLE}
+
+
+# Conditions
+
+
+def test_a_sustained_run_is_not_comparable_with_a_burst_one(tmp_path: Path) -> None:
+    for load in ("burst", "sustained"):
+        done = gpubench(tmp_path, "run", OK, *FAKE, "--load", load, "-o", f"{load}.json", "-q")
+        assert done.returncode == 0, done.stderr
+    said = "load: burst against sustained"
+    done = gpubench(tmp_path, "compare", "burst.json", "sustained.json")
+    assert done.returncode == 7
+    assert "ok/double · fp32 · cold, burst and sustained\n" in done.stdout
+    assert f"not comparable: n=1 and 4 more rows: {said}\n" in done.stdout
+    assert "5 matched · 5 not comparable\n" in done.stdout
+    assert f"gpubench: not comparable (exit 7): 5 matched · 5 not comparable; {said}\n" in done.stderr
+    assert gpubench(tmp_path, "compare", "sustained.json", "burst.json", "--fail-on", "none").returncode == 7
+    row = gpubench(tmp_path, "compare", "burst.json", "sustained.json", "--why", "n=3", "-q")
+    assert (row.returncode, "ok/double[dtype=float32,n=3] (cold, burst and sustained)" in row.stdout) == (7, True)
+    both = ("run", OK, *FAKE, "-p", "load=burst,sustained", "-p", "cache=hot,cold", "-q")
+    assert gpubench(tmp_path, *both, "-o", "all.json").returncode == 0
+    done = gpubench(tmp_path, "compare", "burst.json", "all.json", "--json")
+    counts = strict(done.stdout)["counts"]
+    assert (done.returncode, counts) == (0, {"new": 15, "same": 5})
+    assert gpubench(tmp_path, "compare", "all.json", "all.json", "-q").returncode == 0
+
+
+def test_rows_of_an_older_file_under_other_conditions_have_no_conditions_in_their_ids(shell: Shell) -> None:
+    hot = sweep(0, rows(conditions=Conditions(cache="hot")))
+    shell.save("new.json", hot)
+    older = [dataclasses.replace(row, id=make_matmul(n).id) for n, row in zip(SIZES, hot.records, strict=True)]
+    assert older[0].id != hot.records[0].id
+    shell.save("old.json", sweep(0, older))
+    for words in (("old.json", "new.json"), ("new.json", "old.json")):
+        done = shell("compare", *words)
+        assert (done.code, "12 matched · 12 same" in done.out) == (0, True)
+    assert shell("compare", "old.json", "new.json", "--why", older[0].id).code == 0
+    for command in ("show", "roofline"):
+        assert shell(command, "old.json").code == 0
+    shell.save("cold.json", sweep(1))
+    done = shell("compare", "old.json", "cold.json")
+    assert (done.code, "cache: hot against cold" in done.err) == (7, True)

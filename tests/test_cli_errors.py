@@ -25,7 +25,7 @@ WRONG: list[tuple[list[str | bytes], str]] = [
     (["run", "broken.yaml"], "broken.yaml:1: not yaml"),
     (["run", "broken.py"], "broken.py:2: ZeroDivisionError: division by zero"),
     (["run", "typo.yaml"], "did you mean matmul-sweep"),
-    (["run", OK, "-p", "q=1"], "no axis 'q' in ok (axes: n, dtype)"),
+    (["run", OK, "-p", "q=1"], "no axis 'q' in ok (axes: n, dtype, cache, load, data)"),
     (["run", OK, "-p", "n=0"], "axis n: 0 is below 1"),
     (["run", OK, "-p", "n=-5"], "axis n: -5 is below 1"),
     (["run", OK, "-p", "n=abc"], "axis n: 'abc' is not a plain decimal integer"),

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from command import FAKE, FAULTS, OK, gpubench, saved, statuses, strict
 
-COMMANDS = ("run", "roofline", "list", "doctor", "info", "show", "compare", "baseline", "schema")
+COMMANDS = ("run", "roofline", "list", "doctor", "info", "show", "claims", "profile", "compare", "baseline", "schema")
 HELPS = [(), *((name,) for name in COMMANDS), *(("baseline", name) for name in ("save", "list", "show", "rm"))]
 
 # The flags of `run` that its users' scripts rely on
@@ -17,8 +17,8 @@ RUN_FLAGS = re.findall(
     r"\S+",
     """
     -p --param --dtype -d --device --cache --load --data --seed --timer --samples --max-noise --max-time --case-time
-    --timeout --quick --dry-run --ceilings --in-process --tag -o --output --export --format --json --all --no-plot
-    --plain -q --quiet -v --verbose --no-color --debug -h --help --results --host-name
+    --timeout --quick --dry-run --ceilings --counters --in-process --tag -o --output --export --format --json --all
+    --no-plot --plain -q --quiet -v --verbose --no-color --debug -h --help --results --host-name
     """,
 )
 

@@ -318,3 +318,77 @@ def test_the_installed_command_is_the_module(tmp_path: Path):
     run = start(tmp_path, "show", "latest~1", command=command)
     assert run.communicate(timeout=60)[1].startswith("gpubench: no run latest~1")
     assert run.returncode == 2
+
+
+DECLARED = """
+from gpubench import Axis, Suite, Workload
+
+suite = Suite(__file__)
+
+
+@suite.benchmark(n=Axis([1, 2]), cache=Axis(["cold", "hot"], quick=["hot"]))
+def spend(device, n):
+    return Workload(lambda: device.spend(1000 * n), [], lambda: [], "nothing")
+"""
+
+
+def ran(tmp_path: Path, *words: str, **env: str) -> list[str]:
+    """The ids of the rows that a command would measure, without suite and benchmark."""
+    done = gpubench(tmp_path, "run", *words, *FAKE, "--dry-run", env=env)
+    assert done.returncode == 0, done.stderr
+    return [line.partition("[")[2].rstrip("]") for line in done.stdout.splitlines()]
+
+
+def test_who_says_under_which_conditions_a_row_is_measured(tmp_path: Path):
+    (tmp_path / "mine.py").write_text(DECLARED)
+    one = ("mine.py", "-p", "n=1")
+    assert ran(tmp_path, "mine.py") == ["n=1", "cache=hot,n=1", "n=2", "cache=hot,n=2"]
+    assert ran(tmp_path, *one, "--quick") == ["cache=hot,n=1"]
+    assert ran(tmp_path, *one, GPUBENCH_CACHE="hot") == ["cache=hot,n=1"]
+    assert ran(tmp_path, *one, "--cache", "cold", GPUBENCH_CACHE="hot") == ["n=1"]
+    assert ran(tmp_path, *one, "-p", "cache=cold", GPUBENCH_CACHE="hot") == ["n=1"]
+    assert ran(tmp_path, *one, "-p", "data=zeros,normal", "--cache", "cold") == ["data=zeros,n=1", "n=1"]
+    (tmp_path / "gpubench.yaml").write_text("conditions: {load: sustained}\n")
+    assert ran(tmp_path, *one) == ["load=sustained,n=1", "cache=hot,load=sustained,n=1"]
+    assert ran(tmp_path, *one, GPUBENCH_LOAD="burst") == ["n=1", "cache=hot,n=1"]
+
+
+def test_a_plan_asks_for_conditions_as_for_any_axis(tmp_path: Path):
+    plan = "run: {matmul-sweep: {n: 64, load: [burst, sustained]}}\nconditions: {cache: hot, load: burst}\n"
+    (tmp_path / "mine.yaml").write_text(plan)
+    square = "dtype=bfloat16,k=64,layout=nn"
+    both = [f"cache=hot,{square},m=64,n=64", f"cache=hot,{square},load=sustained,m=64,n=64"]
+    assert ran(tmp_path, "mine.yaml") == both
+    assert ran(tmp_path, "mine.yaml", GPUBENCH_CACHE="cold", GPUBENCH_LOAD="burst") == both
+    assert ran(tmp_path, "mine.yaml", "--load", "sustained") == both[1:]
+    assert ran(tmp_path, "mine.yaml", "-p", "cache=cold", "--load", "burst") == [f"{square},m=64,n=64"]
+
+
+def test_a_condition_is_asked_for_once(tmp_path: Path):
+    for name, value in (("cache", "hot"), ("load", "sustained"), ("data", "zeros")):
+        done = gpubench(tmp_path, "run", OK, *FAKE, f"--{name}", value, "-p", f"{name}={value}")
+        assert done.returncode == 2
+        said = f"both --{name} and -p {name} are given (one list: -p {name}=VALUE,VALUE)"
+        assert done.stderr == f"gpubench: {said}\n"
+
+
+def test_rows_under_several_conditions_are_saved_shown_and_told_apart(tmp_path: Path):
+    done = gpubench(tmp_path, "run", OK, *FAKE, "-p", "n=1,2", "-p", "cache=cold,hot")
+    assert done.returncode == 0
+    lines = done.stdout.splitlines()
+    assert lines[0] == "ok/double · Fake device · fp32 · burst"
+    assert [line.split()[:2] for line in lines[3:]] == [
+        ["n=1", "cold"],
+        ["n=1", "hot"],
+        ["n=2", "cold"],
+        ["n=2", "hot"],
+    ]
+    assert "· cold and hot, burst · 4 cases" in done.stderr
+    (run,) = saved(tmp_path)
+    assert [(row["id"], row["conditions"]["cache"]) for row in run["records"]] == [
+        ("ok/double[dtype=float32,n=1]", "cold"),
+        ("ok/double[cache=hot,dtype=float32,n=1]", "hot"),
+        ("ok/double[dtype=float32,n=2]", "cold"),
+        ("ok/double[cache=hot,dtype=float32,n=2]", "hot"),
+    ]
+    assert gpubench(tmp_path, "show").stdout == done.stdout

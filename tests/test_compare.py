@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from gpubench.compare import compare
 from gpubench.errors import UsageError
 from gpubench.result import FAILED, Conditions, Metric, Record, Timer
+from gpubench.suite import record_id
 from gpubench.verdict import Verdict
 
 # Matching
@@ -56,10 +57,40 @@ def test_a_failed_row_under_other_conditions_has_not_failed_the_one_of_the_base(
     assert only(rate(), failed).verdict == "not comparable"
 
 
-def test_of_several_rows_under_other_conditions_none_is_the_one_meant() -> None:
+def test_rows_that_differ_in_conditions_alone_are_set_beside_the_nearest() -> None:
+    hot, sustained = Conditions(cache="hot"), Conditions(load="sustained")
+    both = Conditions(cache="hot", load="sustained")
+    new = run(*(rate(conditions=each) for each in (both, sustained)), rate(n=5, conditions=hot), run_id="new")
+    outcome = judged(run(rate(), rate(conditions=hot), rate(n=5)), new)
+    assert [(row.verdict, row.reason) for row in outcome.rows] == [
+        ("not comparable", "load: burst against sustained"),
+        ("not comparable", "load: burst against sustained"),
+        ("not comparable", "cache: cold against hot"),
+    ]
+    assert [row.id.partition("[")[2] for row in outcome.rows] == ["n=64]", "cache=hot,n=64]", "n=5]"]
+
+
+def test_of_rows_under_other_conditions_more_than_there_were_the_rest_is_new() -> None:
     hot, sustained = Conditions(cache="hot"), Conditions(load="sustained")
     outcome = judged(rate(), run(rate(conditions=hot), rate(conditions=sustained), run_id="new"))
-    assert [row.verdict for row in outcome.rows] == ["missing", "new", "new"]
+    assert [row.verdict for row in outcome.rows] == ["not comparable", "new"]
+    added = judged(rate(), run(rate(conditions=sustained), rate(), run_id="new"))
+    assert [(row.verdict, row.id) for row in added.rows] == [
+        ("same", "matmul-sweep/matmul[n=64]"),
+        ("new", "matmul-sweep/matmul[load=sustained,n=64]"),
+    ], "the row itself is there"
+
+
+def test_a_row_of_an_older_file_whose_id_has_no_conditions_is_the_same_row() -> None:
+    hot = rate(conditions=Conditions(cache="hot"))
+    older = replace(hot, id="matmul-sweep/matmul[n=64]")
+    for found in (only(older, hot), only(hot, older)):
+        assert (found.verdict, found.id) == ("same", "matmul-sweep/matmul[cache=hot,n=64]")
+    assert only(older, rate()).reason == "cache: hot against cold"
+    runs = history([100_000, 100_100, 99_900, 100_050, 99_950], conditions=Conditions(cache="hot"))
+    for each in runs:
+        each.records[0].id = older.id
+    assert only(runs, rate(120_000, conditions=Conditions(cache="hot"))).verdict == "regression"
 
 
 def test_a_row_that_is_there_twice_is_refused() -> None:
@@ -263,7 +294,10 @@ ROWS = st.lists(row_of(TIMES), max_size=6)
 
 
 def numbered(rows: list[Record]) -> list[Record]:
-    return [replace(row, params={"n": n}, id=f"matmul-sweep/matmul[n={n}]") for n, row in enumerate(rows)]
+    return [
+        replace(row, params={"n": n}, id=record_id("matmul-sweep", "matmul", {"n": n}, row.conditions))
+        for n, row in enumerate(rows)
+    ]
 
 
 @settings(max_examples=60, deadline=None)
@@ -273,7 +307,8 @@ def test_every_row_has_one_verdict_and_swapping_the_sides_mirrors_it(
 ) -> None:
     base, new = run(*numbered(old)), run(*numbered(now), run_id="new")
     there, back = judged(base, new, margin=margin), judged(new, base, margin=margin)
-    assert {record.id for record in [*base.records, *new.records]} == {row.id for row in there.rows}
+    ids = {record.id for row in there.rows for record in (row.base, row.new) if record is not None}
+    assert {record.id for record in [*base.records, *new.records]} == ids
     assert sum(row.base is not None for row in there.rows) == len(old)
     assert sum(row.new is not None for row in there.rows) == len(now)
     assert all(row.verdict in get_args(Verdict) for row in there.rows)

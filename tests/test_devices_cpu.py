@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from gpubench.devices import cpu as cpu_module
+from gpubench.devices import cpu_load
 from gpubench.devices.cpu import (
     COLD_CACHES,
     MEMORY_SHARE,
@@ -19,6 +20,7 @@ from gpubench.devices.cpu import (
     HostSampler,
     host_clock,
 )
+from gpubench.devices.cpu_load import CpuLoad
 from gpubench.errors import OutOfMemory, UsageError
 from gpubench.result import Conditions, Timer
 from gpubench.workload import Workload
@@ -133,6 +135,7 @@ class Time:
 def clock(monkeypatch: pytest.MonkeyPatch) -> Time:
     fake = Time()
     monkeypatch.setattr(cpu_module, "time", fake)
+    monkeypatch.setattr(cpu_load, "time", fake)
     monkeypatch.setattr(cpu_module, "WARM_UP_S", 1e-6)
     return fake
 
@@ -185,6 +188,24 @@ def test_a_call_too_short_for_the_clock_to_see_does_not_divide_by_zero(clock: Ti
     sampler = HostSampler([stopped], Timer("host", 40.0))
     assert sampler.warm_up() == 0
     assert sampler.batch(1).launches == [TICKS_A_SAMPLE * 40]
+
+
+def test_a_load_is_groups_of_calls_without_a_rest(clock: Time) -> None:
+    log: list[int] = []
+    load = CpuLoad([spending(clock, 1_500_000, log, number) for number in range(2)], Timer("host", 40.0, 90.0))
+    load.start()
+    begun = clock.now
+    groups = [load.next() for _ in range(3)]
+    assert {(group.gpu_ns, group.launches, group.sm_mhz) for group in groups} == {(10_500_000, 7, None)}
+    assert [group.end_s for group in groups] == pytest.approx([0.0105, 0.021, 0.0315])
+    assert clock.now - begun == 3 * 10_500_000, "nothing but calls"
+    assert log == [i % 2 for i in range(len(log))]
+
+
+def test_a_call_longer_than_a_group_is_one(clock: Time) -> None:
+    load = CpuLoad([spending(clock, 25_000_000)], Timer("host", 40.0))
+    load.start()
+    assert load.next().launches == 1
 
 
 def test_no_clock_beside_a_cpu_sample(clock: Time) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gpubench.devices.cpuinfo import cpu_facts, memory_facts
+from gpubench.devices.cpuinfo import cpu_facts, memory_facts, pulse
 
 GIB = 2**30
 
@@ -164,3 +164,18 @@ def test_loads_no_library() -> None:
     code = "import sys, gpubench.devices.cpuinfo; print({'torch', 'numpy', 'pydantic'} & set(sys.modules) or 'none')"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "none"
+
+
+def test_a_pulse_reads_the_clocks_of_usable_cores_and_the_processor_s_heat(tmp_path: Path) -> None:
+    cpus, zones = "sys/devices/system/cpu", "sys/class/thermal"
+    files = {f"{cpus}/cpu{cpu}/cpufreq/scaling_cur_freq": f"{khz}\n" for cpu, khz in enumerate([800_000, 2e6, 3e6])}
+    files = {name: text.replace(".0", "") for name, text in files.items()}
+    for number, (kind, heat) in enumerate([("x86_pkg_temp", "61000"), ("acpitz", "95000"), ("cpu1-thermal", "64500")]):
+        files |= {f"{zones}/thermal_zone{number}/type": f"{kind}\n", f"{zones}/thermal_zone{number}/temp": f"{heat}\n"}
+    root = plant(tmp_path, files)
+    assert pulse(root, affinity=[1, 2]) == {"core_mhz": 2500.0, "temperature_c": 64.5}
+
+
+def test_a_machine_that_tells_neither(tmp_path: Path) -> None:
+    root = plant(tmp_path, {"sys/class/thermal/thermal_zone0/type": "x86_pkg_temp\n"})
+    assert pulse(root, affinity=[0]) == {"core_mhz": None, "temperature_c": None}

@@ -72,6 +72,20 @@ def findings(patient: Patient, check: str) -> list[tuple[str, str]]:
     return [(finding.level, finding.what) for finding in diagnose(patient) if finding.check == check]
 
 
+def test_what_is_known_of_each_timer() -> None:
+    known = {"spun_ns": 100_032, "read_ns": 100_640.0}
+    timers = {
+        "cupti": {"known": known, "source": "torch.profiler"},
+        "graph": {"unavailable": "graph does not work here: no capture"},
+    }
+    empty = "an empty kernel reads"
+    assert findings(changed(GPU, calibration={"timers": timers}), "timer") == [
+        ("note", "graph does not work here: no capture"),
+        ("ok", f"timer cupti: tick 32.0 ns, {empty} 1.10 µs, one of 100 µs 101 µs (records by torch.profiler)"),
+        ("ok", f"timer event: tick 500 ns, {empty} 5.00 µs"),
+    ]
+
+
 @pytest.mark.parametrize("patient", [GPU, CPU], ids=["GPU", "CPU"])
 def test_a_healthy_machine(patient: Patient) -> None:
     found = diagnose(patient)

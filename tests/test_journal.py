@@ -457,3 +457,30 @@ def test_the_journal_is_lines_of_json(tmp_path: Path) -> None:
     lines = [json.loads(line) for line in writer.journal.read_text().splitlines()]
     assert [list(line) for line in lines] == [["run"], ["record"]]
     assert str(tmp_path) not in writer.journal.read_text()
+
+
+def test_counters_that_a_later_pass_brings_are_kept(tmp_path: Path) -> None:
+    path = tmp_path / "run.json"
+    writer = RunWriter(path, make_run([]))
+    for n in (1, 2):
+        writer.add(make_record(params={"n": n}))
+    writer.add_counters(1, {"dram_bytes_read": 7})
+    left = journal.read(writer.journal)
+    assert [record.counters for record in left.records] == [{}, {"dram_bytes_read": 7}]
+    writer.close("complete")
+    run = runfile.decode(path.read_bytes(), "run")
+    assert [record.counters for record in run.records] == [{}, {"dram_bytes_read": 7}]
+    assert run.records == writer.run.records
+
+
+@pytest.mark.parametrize(
+    "value",
+    ['{"row":1,"values":{}}', '{"row":-1,"values":{}}', '{"values":{}}', "[]", '{"row":0}', '{"row":0,"values":1}'],
+)
+def test_counters_of_no_row_are_refused(tmp_path: Path, value: str) -> None:
+    writer = RunWriter(tmp_path / "run.json", make_run([]))
+    writer.add(make_record())
+    with open(writer.journal, "a") as file:
+        file.write(f'{{"counters":{value}}}\n')
+    with pytest.raises(UsageError, match="not a line of a gpubench journal"):
+        journal.read(writer.journal)

@@ -241,3 +241,31 @@ def test_a_limit_on_the_size_of_files_leaves_the_old_file(tmp_path: Path) -> Non
     assert done.stdout == f"cannot write {path}: File too large\n"
     assert path.read_bytes() == b"old"
     assert os.listdir(tmp_path) == ["a.json"]
+
+
+@pytest.mark.parametrize("around", ["{}", "{} ", "{}\n", "[{}]", "[{},1]", '["1e9", 2, {} ]', '{{"a": {}}}'])
+@pytest.mark.parametrize(
+    ("number", "words"),
+    [
+        ("1e309", "too large"),
+        ("-1E+309", "too large"),
+        ("1e0309", "too large"),
+        ("9" * 39 + "e270", "too large"),
+        ("9" * 39 + "." + "9" * 39 + "E270", "too large"),
+        ("0." + "9" * 50 + "e999", "too large"),
+        ("9" * 309 + ".5", "too large"),
+        ("7" * 41, "integer of 41 digits"),
+        ("-" + "7" * 40, "integer of 40 digits"),
+    ],
+)
+def test_a_number_to_refuse_is_found_wherever_it_stands(around: str, number: str, words: str) -> None:
+    """Numbers are checked one by one only in texts that may hold such a one."""
+    assert words in refusal(lambda: jsonfile.loads(around.format(number), "x"))
+
+
+NUMBERS = st.floats(allow_nan=False, allow_infinity=False) | st.integers(-(10**38), 10**38)
+
+
+@given(NUMBERS, st.sampled_from(["", "1e935", "E400,"]))
+def test_every_other_number_is_what_it_was(number: float, beside: str) -> None:
+    assert jsonfile.loads(json.dumps([beside, number]), "x") == [beside, number]

@@ -138,7 +138,7 @@ tags: [nightly, "off"]
         ("run: {a: {}}\nbudget: {samples: [3]}\n", ":2: budget.samples is a list; expected an integer from 1"),
         ("run: {a: {}}\nbudget: {samples: }\n", ":2: budget.samples is empty; expected an integer from 1"),
         ("run: {a: {}}\nconditions: {cache: off}\n", ":2: conditions.cache: 'off' is not one of cold, hot"),
-        ("run: {a: {}}\nconditions: {load: sustained}\n", ":2: conditions.load: 'sustained' is not one of burst"),
+        ("run: {a: {}}\nconditions: {load: steady}\n", ":2: conditions.load: 'steady' is not one of burst, sustained"),
         ("run: {a: {}}\nconditions: hot\n", ":2: conditions is 'hot'; expected a mapping of settings"),
         ("run: {a: {}}\ndevice: ~\n", ":2: device is empty; expected auto, cpu"),
         ("run: {a: {}}\ntags: [NO]\n", ":2: tags is 'NO'; expected a line of at most 200 characters (YAML reads it"),
@@ -229,11 +229,19 @@ def test_a_file_of_a_suite_or_a_plan(library: Library, tmp_path: Path) -> None:
         (["none.py"], [], "none.py: no such file (a suite is a Python file)"),
         (["none.yaml"], [], "none.yaml: cannot be read: No such file or directory"),
         (["quick", "ci"], [], "two plans, quick and ci; a run is under one (run one after the other)"),
-        (["bandwidth"], ["n=4"], "no axis 'n' in bandwidth (axes: mib, stride)"),
+        (["bandwidth"], ["n=4"], "no axis 'n' in bandwidth (axes: mib, stride, cache, load, data)"),
+        (
+            ["bandwidth"],
+            ["lod=burst"],
+            "no axis 'lod' in bandwidth; did you mean load? (axes: mib, stride, cache, load, data)",
+        ),
+        (["*"], ["cache=warm"], "axis cache: no value 'warm' (one of cold, hot)"),
+        (["*"], ["load=1"], "axis load: no value '1' (one of burst, sustained)"),
         (
             ["*"],
             ["dtyp=half"],
-            "no axis 'dtyp' in bandwidth, matmul-sweep; did you mean dtype? (axes: mib, stride, n, m, dtype)",
+            "no axis 'dtyp' in bandwidth, matmul-sweep; did you mean dtype? "
+            "(axes: mib, stride, n, m, dtype, cache, load, data)",
         ),
         (["x" * 5000 + "/y"], [], f"no suite '{'x' * 5000}/y' (gpubench list)"),
         (["*"], ["n=0"], "axis n: 0 is below 1 (an integer from 1 up)"),
@@ -261,7 +269,8 @@ def test_a_param_applies_to_the_benchmarks_that_have_its_axis(library: Library) 
     ("entry", "says"),
     [
         ("matmull: {}", "no suite 'matmull'; did you mean matmul-sweep? (gpubench list)"),
-        ("bandwidth: {n: 3}", "no axis 'n' in bandwidth (axes: mib, stride)"),
+        ("bandwidth: {n: 3}", "no axis 'n' in bandwidth (axes: mib, stride, cache, load, data)"),
+        ("matmul-sweep: {load: steady}", "axis load: no value 'steady' (one of burst, sustained)"),
         ("matmul-sweep: {dtype: hlaf}", "axis dtype: no value 'hlaf' (one of half, single)"),
         ("matmul-sweep: {n: [1, 0]}", "axis n: 0 is below 1 (an integer from 1 up)"),
     ],
@@ -295,9 +304,8 @@ def test_the_plan_a_run_is_under(library: Library, tmp_path: Path) -> None:
 
 
 def test_rows_keep_their_order_and_come_once(library: Library) -> None:
-    hot = Conditions(cache="hot")
     chosen = select(["matmul-sweep", "bandwidth/copy", "quick", "mat*"], library)
-    rows = cases(chosen, "cuda", conditions=hot)
+    rows = cases(chosen, "cuda")
     assert [row.id for row in rows] == [
         "matmul-sweep/matmul[dtype=half,m=1,n=1]",
         "matmul-sweep/matmul[dtype=half,m=2,n=2]",
@@ -306,7 +314,11 @@ def test_rows_keep_their_order_and_come_once(library: Library) -> None:
         "matmul-sweep/matmul[dtype=single,m=4,n=4]",
         "matmul-sweep/matmul[dtype=single,m=5,n=5]",
     ]
-    assert {row.conditions for row in rows} == {hot}
+    assert {row.conditions for row in rows} == {Conditions()}
+    hot = cases(chosen, "cuda", conditions={"cache": "hot"})
+    assert {row.conditions for row in hot} == {Conditions(cache="hot")}
+    assert hot[0].id == "matmul-sweep/matmul[cache=hot,dtype=half,m=1,n=1]"
+    assert [row.params for row in hot] == [row.params for row in rows]
 
 
 def test_rows_by_kind_and_under_quick(library: Library) -> None:
@@ -317,3 +329,49 @@ def test_rows_by_kind_and_under_quick(library: Library) -> None:
     assert [(row.params["n"], row.by_hand) for row in cases(by_hand, "cuda", quick=True)] == [(3, True)]
     both = [*select(["matmul-sweep"], library), *select(["matmul-sweep"], library, parse_params(["n=2"]))]
     assert [(row.params["n"], row.by_hand) for row in cases(both, "cuda")] == [(1, False), (2, True)]
+
+
+def ids(selected: list[Selected], **more: object) -> list[str]:
+    return [case.id.partition("[")[2].rstrip("]") for case in cases(selected, "cuda", **more)]  # type: ignore[arg-type]
+
+
+def test_conditions_are_axes_of_every_benchmark_and_vary_fastest(library: Library) -> None:
+    chosen = select(["bandwidth/copy"], library, parse_params(["cache=cold,hot", "load=sustained"]))
+    assert ids(chosen) == [
+        "load=sustained,mib=8",
+        "cache=hot,load=sustained,mib=8",
+        "load=sustained,mib=16",
+        "cache=hot,load=sustained,mib=16",
+    ]
+    assert not any(case.by_hand for case in cases(chosen, "cuda")), "no size was named"
+    every = cases(select(["*"], library, parse_params(["data=zeros"])), "cuda")
+    assert {case.conditions.data for case in every} == {"zeros"}
+
+
+def test_the_same_row_under_other_conditions_is_another_row_and_comes_once(library: Library) -> None:
+    copy = "bandwidth/copy"
+    hot, both = ["cache=hot"], ["cache=cold,hot"]
+    chosen = [selected for texts in (hot, both, hot) for selected in select([copy], library, parse_params(texts))]
+    assert ids(chosen) == ["cache=hot,mib=8", "cache=hot,mib=16", "mib=8", "mib=16"]
+
+
+def test_who_says_under_which_conditions(library: Library, tmp_path: Path) -> None:
+    path = write(tmp_path, "run: {bandwidth/copy: {mib: 8, load: [burst, sustained]}}\nconditions: {cache: hot}\n")
+    plan = load_plan(path)
+    assert plan.run == {"bandwidth/copy": {"mib": [8], "load": ["burst", "sustained"]}}
+    chosen = select([str(path)], library)
+    assert ids(chosen) == ["mib=8", "load=sustained,mib=8"]
+    usual = {"cache": "hot", "load": "burst"}
+    assert ids(chosen, conditions=usual) == ["cache=hot,mib=8", "cache=hot,load=sustained,mib=8"], "the entry wins"
+    asked_for = select([str(path)], library, parse_params(["load=sustained", "cache=cold"]))
+    assert ids(asked_for, conditions=usual) == ["load=sustained,mib=8"], "-p wins"
+
+
+def test_a_suite_says_under_which_conditions_unless_somebody_else_does(library: Library, tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(BANDWIDTH.replace("mib=Axis([8, 16])", 'mib=Axis([8]), cache=Axis(["cold", "hot"], quick=["hot"])'))
+    chosen = [entry for entry in select([str(file)], library) if entry.benchmark.name == "copy"]
+    assert ids(chosen) == ["mib=8", "cache=hot,mib=8"]
+    assert ids(chosen, quick=True) == ["cache=hot,mib=8"]
+    assert ids(chosen, conditions={"cache": "cold"}) == ["mib=8"]
+    assert ids(chosen, conditions={"load": "sustained"}) == ["load=sustained,mib=8", "cache=hot,load=sustained,mib=8"]

@@ -8,6 +8,7 @@ import pytest
 from builders import CPU, make_bandwidth, make_ceilings, make_matmul, make_record, make_run, make_sweep
 
 from gpubench.report.closing import closing_lines
+from gpubench.result import Conditions
 
 COMMANDS = {"run", "list", "info", "show", "roofline", "schema"}
 
@@ -28,6 +29,23 @@ def test_the_lines_of_a_good_run() -> None:
         "saved results/x.json",
         "next  gpubench roofline · gpubench show --all",
     ]
+
+
+def test_conditions_that_differ_are_all_named() -> None:
+    hot, sustained = Conditions(cache="hot"), Conditions(load="sustained")
+    run = make_run([make_matmul(512), make_matmul(512, conditions=hot), make_matmul(1024, conditions=sustained)])
+    lines = closing_lines(run, "x.json")
+    assert " · cold and hot, burst and sustained · 3 cases" in lines[0]
+    assert lines[1] == "best 545 TFLOP/s at n=1024 cache=cold load=sustained"
+    run.records[1] = make_matmul(512, conditions=hot, status="error", reason="no")
+    assert "-p n=512 -p dtype=bfloat16 -p layout=nn -p cache=hot -p load=burst --debug" in closing_lines(run, "x")[-1]
+    run.records[:] = [make_record(params={"n": 1}, conditions=sustained, status="error", reason="no")]
+    assert "gpubench run matmul-sweep/matmul -p n=1 -p load=sustained --debug" in closing_lines(run, "x")[-1]
+
+
+def test_a_drop_is_within_one_condition_and_says_which() -> None:
+    rows = [*make_sweep([1792, 1793]), make_matmul(1792, conditions=Conditions(cache="hot"))]
+    assert "largest drop 1792→1793 (cache=cold): 5.0×" in closing_lines(make_run(rows), "x.json")[1]
 
 
 def test_without_a_ceiling_there_is_no_share() -> None:

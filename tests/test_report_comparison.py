@@ -146,7 +146,7 @@ def test_rows_of_several_benchmarks_and_conditions_have_names_of_their_own() -> 
     found = judged(rows, rows)
     words = comparison.naming(found).words
     assert len(set(words.values())) == len(rows)
-    assert "matmul-sweep/matmul n=256 m=256 k=256 (hot, burst)" in words.values()
+    assert "matmul-sweep/matmul n=256 m=256 k=256 cache=hot" in words.values()
     assert "bandwidth/add mib=1024" in words.values()
 
 
@@ -243,10 +243,26 @@ def test_the_row_that_is_meant() -> None:
         ("bandwidth/copy", 3),
         ("mib=1024", 3),
         ("n=256 hot", 1),
+        ("n=256 cache=hot", 1),
+        (rows[0].id, 0),
+        (rows[1].id, 1),
         (f"{rows[1].id} (hot, burst)", 1),
         *((words, found.rows.index(row)) for row in found.rows if (words := comparison.naming(found).words[id(row)])),
     ):
         assert comparison_why.find(found, word) is found.rows[place], word
+
+
+def test_a_row_under_other_conditions_is_found_by_those_of_either_side() -> None:
+    older = make_matmul(256, conditions=Conditions(cache="hot"))
+    older.id = make_matmul(256).id
+    found = judged([older, make_matmul(512)], [make_matmul(256, conditions=Conditions(load="sustained"))])
+    row = found.rows[0]
+    assert row.new is not None
+    for word in (row.id, row.new.id, older.id, "n=256", "n=256 hot", "n=256 sustained", "load=sustained"):
+        assert comparison_why.find(found, word) is row, word
+    text = comparison_why.why(found, row)
+    assert text.startswith("matmul-sweep/matmul[cache=hot,dtype=bfloat16,k=256,layout=nn,m=256,n=256] (hot and cold, ")
+    assert "not comparable: cache: hot against cold; load: burst against sustained" in text
 
 
 @pytest.mark.parametrize(

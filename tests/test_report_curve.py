@@ -106,7 +106,11 @@ def test_rows_of_different_conditions_are_different_sweeps() -> None:
     from gpubench.result import Conditions
 
     hot = make_sweep(SIZES[:8], conditions=Conditions(cache="hot"))
-    assert [len(one.records) for one in sweep.sweeps(make_run([*make_sweep(SIZES[:9]), *hot]))] == [9, 8]
+    run = make_run([*make_sweep(SIZES[:9]), *hot])
+    assert [(len(one.records), one.others) for one in sweep.sweeps(run)] == [(9, ("cache=cold",)), (8, ("cache=hot",))]
+    text = drawn(run, 80, 24, False)
+    assert text.startswith("matmul-sweep/matmul · NVIDIA H200 · bf16 · layout=nn · cold, burst\n")
+    assert text.endswith("not drawn: matmul-sweep/matmul · cache=hot")
 
 
 def test_m_and_k_that_follow_n_are_one_axis_and_a_free_k_is_another() -> None:

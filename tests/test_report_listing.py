@@ -29,6 +29,7 @@ def make_suite() -> Suite:
         m=Axis(same_as="n"),
         dtype=Axis(["bfloat16"], cpu=["float32"], choices=["bfloat16", "float32", "tf32"]),
         mode=Axis(["[/red]"]),
+        load=Axis(["sustained"], quick=["burst"]),
     )
     def product(device: Any, n: int, m: int, dtype: str, mode: str) -> Workload:
         """Multiply [bold]two matrices, which takes a sentence that is longer than any line of eighty columns is."""
@@ -58,6 +59,10 @@ def test_the_listing_is_literal_and_fits() -> None:
     assert "-p mode=" in text
     assert "[/red]" in text
     assert "/tmp/[/bold]/plan.yaml" in text
+    assert re.search(r"^  -p load= +sustained", text, re.MULTILINE)
+    assert "-p cache=" not in text.split("every benchmark")[0], "only what the suite declares"
+    taken = re.findall(r"^  -p (\w+)= +(.+)$", text.split("every benchmark")[1], re.MULTILINE)
+    assert taken == [("cache", "cold, hot"), ("load", "burst, sustained"), ("data", "normal, uniform, zeros")]
     assert max(map(cell_len, text.split("\n"))) <= 80
 
 
@@ -75,6 +80,10 @@ def test_listing_as_json_has_every_value() -> None:
     assert benchmark["axes"][0]["values"] == list(range(256, 4353, 64))
     assert benchmark["axes"][0]["cpu"] == [1, 2]
     assert benchmark["axes"][1] == {"name": "m", "same_as": "n"}
+    assert [each["name"] for each in benchmark["axes"]] == ["n", "m", "dtype", "mode"]
+    (load,) = benchmark["conditions"]
+    assert (load["name"], load["values"], load["quick"]) == ("load", ["sustained"], ["burst"])
+    assert content["conditions"][1] == {"name": "load", "values": ["burst", "sustained"]}
     assert content["plans"][0] == {"name": "quick", "file": "suites/plans/quick.yaml"}
 
 

@@ -84,8 +84,27 @@ def test_constant_parameters_are_in_the_heading_and_varying_ones_in_the_rows() -
     both = printed(make_run([*make_sweep([256, 512]), *make_sweep([256, 512], dtype="float16")]))
     assert "n=512 dtype=float16" in both
     mixed = make_run([*make_sweep([256, 512]), make_matmul(512, conditions=Conditions(cache="hot"))])
-    assert "n=512 (hot, burst)" in printed(mixed)
-    assert "cold" not in printed(mixed).split("\n")[0]
+    lines = printed(mixed).split("\n")
+    assert lines[0] == "matmul-sweep/matmul · NVIDIA H200 · bf16 · layout=nn · m=k=n · burst"
+    assert [line.split()[:2] for line in lines[1:6] if not line.startswith("─")] == [
+        ["case", "cache"],
+        ["n=256", "cold"],
+        ["n=512", "cold"],
+        ["n=512", "hot"],
+    ]
+
+
+def test_conditions_have_a_column_where_they_differ_and_only_there() -> None:
+    sustained = make_matmul(512, conditions=Conditions(load="sustained"), flags=["noisy"], status="error", reason="no")
+    zeros = make_matmul(512, conditions=Conditions(cache="hot", data="zeros"))
+    lines = printed(make_run([make_matmul(512), sustained, zeros])).split("\n")
+    assert lines[0].endswith("· layout=nn")
+    assert lines[1].split()[:4] == ["case", "cache", "load", "data"]
+    assert "error: n=512 m=512 k=512 cache=cold load=sustained data=normal: no" in " ".join(lines)
+    two = [make_bandwidth("copy"), make_bandwidth("read", conditions=Conditions(cache="hot"))]
+    assert [line.endswith(("cold, burst", "hot, burst")) for line in printed(make_run(two)).split("\n")].count(
+        True
+    ) == 2
 
 
 def test_one_row_names_its_sizes() -> None:

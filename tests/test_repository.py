@@ -31,6 +31,7 @@ PLANTS = [
     ("door-rich", "runfile", "rich.table", "gpubench.runfile -> rich"),
     ("door-torch", "check", "torch", "gpubench.check -> torch"),
     ("door-cupy", "devices.cuda", "cupy", "gpubench.devices.cuda -> cupy"),
+    ("door-cupti", "devices.timers", "cupti", "gpubench.devices.timers -> cupti"),
     ("door-pynvml", "devices.cuda", "pynvml", "gpubench.devices.cuda -> pynvml"),
     ("door-pydantic", "report", "pydantic", "gpubench.report -> pydantic"),
     ("door-scipy", "compare", "scipy.special", "gpubench.compare -> scipy"),
@@ -212,5 +213,6 @@ def test_every_data_file_is_in_the_wheel():
 
 
 def test_no_module_has_grown_two_subjects():
-    lengths = {str(path.relative_to(ROOT)): len(path.read_text().splitlines()) for path in source_files()}
+    modules = [path for path in source_files() if path.suffix != ".yaml"]  # data is as long as it is
+    lengths = {str(path.relative_to(ROOT)): len(path.read_text().splitlines()) for path in modules}
     assert {name: length for name, length in lengths.items() if length > LONGEST_MODULE} == {}

@@ -3,6 +3,7 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
 
@@ -218,6 +219,20 @@ def test_the_same_row_under_other_conditions_is_another_row() -> None:
     assert run.records[0].id == run.records[-1].id
 
 
+def test_an_id_has_the_conditions_in_it_or_as_in_older_files_has_not() -> None:
+    hot = Conditions(cache="hot")
+    run = builders.make_run([builders.make_record(), builders.make_record(conditions=hot)])
+    assert [record.id for record in run.records] == ["matmul-sweep/matmul[n=64]", "matmul-sweep/matmul[cache=hot,n=64]"]
+    assert runfile.decode(runfile.encode(run), "x") == run
+    older = runfile.encode(run).replace(b"cache=hot,n", b"n")
+    assert [record.conditions for record in runfile.decode(older, "x").records] == [Conditions(), hot]
+    run.records.append(replace(run.records[1], id="matmul-sweep/matmul[n=64]"))
+    assert "records[2].id: the same row as records[1]" in refusal(runfile.encode(run))
+    other = runfile.encode(run).replace(b"cache=hot,n", b"cache=cold,n")
+    wanted = '"matmul-sweep/matmul[cache=hot,n=64]" from suite, benchmark, params and conditions'
+    assert f"records[1].id: expected {wanted}" in refusal(other)
+
+
 def test_a_number_that_is_none_is_never_written() -> None:
     run = builders.make_run([builders.make_record(telemetry={"power_w": float("nan")})])
     with pytest.raises(ValueError, match="not JSON compliant"):
@@ -288,13 +303,14 @@ def records(draw: st.DrawFn) -> Record:
         direction=st.sampled_from(["higher", "lower"]),
         primary=st.just(False),
     )
+    asked = draw(conditions)
     record = Record(
-        id=record_id(suite, benchmark, chosen),
+        id=record_id(suite, benchmark, chosen, asked),
         suite=suite,
         benchmark=benchmark,
         definition=draw(words),
         params=chosen,
-        conditions=draw(conditions),
+        conditions=asked,
         status=status,
         reason=draw(maybe(words)),
         flags=draw(st.lists(st.sampled_from(get_args(Flag)), max_size=2)),

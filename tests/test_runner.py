@@ -12,14 +12,15 @@ from typing import Any
 
 import pytest
 
-from gpubench import runfile, runner
+from gpubench import runfile
 from gpubench.devices import Batch
 from gpubench.errors import DeviceLost, Skip, TimerFailed, Unsupported, UsageError
 from gpubench.executor import Bench, InProcess
 from gpubench.result import FAILED, Conditions, Metric, Record, Samples, Timer
 from gpubench.runner import CALLS_TIMED, Effort, Progress, Started, measure, run
-from gpubench.sampling import Stopping, sample
+from gpubench.sampling import Stopping
 from gpubench.suite import Axis, Benchmark, Case
+from gpubench.sustained import LEAST_MEASURED_S
 from gpubench.testing import FakeDevice, FakeSampler
 from gpubench.workload import Workload
 
@@ -130,10 +131,11 @@ def row(
     **conditions: Any,
 ) -> Record:
     device = device or Logged()
+    released = device.releases
     *progress, record = measure(benchmark(function), case(n, **conditions), device, effort)
     assert all(isinstance(step, Progress) for step in progress)
     assert isinstance(record, Record)
-    assert device.releases == 1
+    assert device.releases == released + 1
     assert runfile.record_from_json(runfile.record_to_json(record), "row") == record, "every row can be saved"
     return record
 
@@ -165,6 +167,7 @@ def test_the_straight_line() -> None:
         *["run"] * 3,  # one to warm up
         f"call_ns {CALLS_TIMED}",
         "telemetry",
+        "run",  # for its peak of memory
         "precision restored",
         "release",
     ]
@@ -189,9 +192,9 @@ def test_what_an_ok_row_holds() -> None:
     assert record.summary is not None
     assert (record.summary.median_ns, record.summary.low_ns, record.summary.high_ns) == (4 * NS, 4 * NS, 4 * NS)
     assert record.stopped_by == "precision"
-    assert record.timer == Timer("fake", 1.0)
+    assert record.timer == Timer("fake", 1.0, reason="the first that works here")
     assert record.call_ns == [700, 800]
-    assert record.telemetry == {"before": {"sm_mhz": 1}, "after": {"sm_mhz": 2}}
+    assert record.telemetry == {"before": {"sm_mhz": 1}, "after": {"sm_mhz": 2}, "peak_bytes": 32}
     assert [kernel.name for kernel in record.kernels] == ["fake_kernel"]
     assert min(record.setup_ns or 0, record.compile_ns or 0, record.check_ns or 0) > 0
     assert record.flags == []
@@ -230,31 +233,112 @@ def test_figures_a_kernel_counted_join_the_row_after_the_samples() -> None:
     assert [metric.name for metric in record.metrics if metric.primary] == ["flops"]
 
 
+def test_a_row_has_its_own_peak_of_memory_whatever_came_before() -> None:
+    device = Logged()
+    peaks = [row(device=device, n=n).telemetry["peak_bytes"] for n in (4, 1000, 4)]
+    assert peaks == [2 * 4 * n for n in (4, 1000, 4)], "an input and an output of float32 each"
+
+
 def test_a_suite_may_bring_its_own_stopwatch() -> None:
     device = Logged()
     record = row(lambda device, n: changed(double(device, n), timed_by=lambda: 77), device)
-    assert record.timer == Timer("own", 1.0)
+    assert record.timer == Timer("own", 1.0, reason="the suite's own stopwatch")
     assert set(record.samples.gpu_ns) == {77}
     assert record.check is not None, "its output is checked like any other"
 
 
-def test_a_row_about_time_asks_for_it() -> None:
-    assert least_of(lambda device, n: changed(double(device, n), least_s=0.25)) == 0.25
-    assert least_of(double) == 0.0
+def test_no_load_is_measured_for_a_row_by_its_own_stopwatch() -> None:
+    """Calls back to back draw another power than whatever that stopwatch does."""
+    device = Logged(watts=300.0)
+    record = row(lambda device, n: changed(double(device, n), timed_by=lambda: 77), device, load="sustained")
+    assert set(record.samples.gpu_ns) == {77}
+    assert "energy" not in record.telemetry
 
 
-def least_of(function: Callable[..., Workload]) -> float:
-    """The least time that a row's sampling is told to take."""
-    seen: list[Stopping] = []
+def test_a_row_about_time_asks_for_it_under_a_sustained_load() -> None:
+    def asking(device: Any, n: int) -> Workload:
+        return changed(double(device, n), least_s=3.0)
 
-    def spy(sampler: Any, stopping: Stopping) -> Any:
-        seen.append(stopping)
-        return sample(sampler, replace(stopping, least=0))
+    assert measured_s(row(asking, load="sustained")) >= 3
+    assert LEAST_MEASURED_S <= measured_s(row(double, load="sustained")) < LEAST_MEASURED_S + 0.5
+    assert measured_s(row(asking)) < 0.01, "a burst has no such time"
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(runner, "sample", spy)
-        row(function)
-    return seen[0].least
+
+def measured_s(record: Record) -> float:
+    """The scripted time that the samples took."""
+    return sum(record.samples.gpu_ns) / 1e9
+
+
+def test_what_a_sustained_row_holds() -> None:
+    device = Logged(clock=lambda seconds: 1.0 if seconds < 0.8 else 0.75, watts=500.0)
+    record = row(device=device, load="sustained", cache="hot")
+    assert record.status == "ok"
+    assert record.timer is not None
+    assert record.timer.name == "fake"
+    assert set(record.samples.launches) == {250}
+    assert set(record.samples.sm_mhz) == {750.0}, "the fall of the clock is in the series, not in the samples"
+    assert record.summary is not None
+    assert record.summary.median_ns == pytest.approx(4 * NS / 0.75, abs=1)
+    series = record.telemetry["series"]
+    assert (series["sm_mhz"][0], series["sm_mhz"][-1]) == (1000.0, 750.0)
+    assert series["measured_from_ms"] == pytest.approx(1e3 * record.telemetry["warm_up"]["seconds"], abs=1)
+    assert record.telemetry["warm_up"]["flat"] is True
+    assert {"before", "after", "limited_by"} <= record.telemetry.keys()
+    joules = 500 * 4 * NS / 0.75 / 1e9
+    assert metric_of(record, "power") == pytest.approx(500, rel=0.01)
+    assert metric_of(record, "energy") == pytest.approx(joules, rel=0.01)
+    assert metric_of(record, "energy_per_flop") == pytest.approx(joules / 4, rel=0.01)
+    assert metric_of(record, "energy_per_byte") == pytest.approx(joules / 32, rel=0.01)
+    assert [metric.name for metric in record.metrics if metric.primary] == ["flops"]
+
+
+def metric_of(record: Record, name: str) -> float:
+    metric = record.metric(name)
+    assert metric is not None
+    return metric.value
+
+
+@pytest.mark.parametrize("load", ["burst", "sustained"])
+def test_energy_of_a_cold_row_is_that_of_the_calls_alone(load: str) -> None:
+    loads: list[Conditions] = []
+
+    class Watched(Logged):
+        def load(self, workloads: Any, conditions: Conditions, timer: str) -> Any:
+            loads.append(conditions)
+            return super().load(workloads, conditions, timer)
+
+    record = row(device=Watched(watts=300.0), effort=replace(QUICK, energy=True), cache="cold", load=load)
+    assert loads[-1].cache == "hot"
+    assert record.telemetry["energy"]["conditions"] == "hot, back to back"
+    assert metric_of(record, "power") == pytest.approx(300, rel=0.01)
+
+
+def test_energy_is_measured_where_it_was_asked_for_and_said_to_be_missing_where_it_is() -> None:
+    assert "energy" not in row(device=Logged(watts=300.0)).telemetry
+    record = row(effort=replace(QUICK, energy=True))
+    assert record.telemetry["energy"]["unavailable"] == "the fake device counts no energy"
+    assert record.telemetry["gpm"] == {"unavailable": "the fake device has no GPM"}
+    assert record.metric("energy") is None
+
+
+def test_so_many_samples_are_so_many_groups() -> None:
+    record = row(device=Logged(watts=90.0), effort=Effort(Stopping(samples=7)), load="sustained", cache="hot")
+    assert len(record.samples.gpu_ns) == 7
+    assert metric_of(record, "power") == pytest.approx(90, rel=0.01), "too short for its energy, which is taken apart"
+    assert record.stopped_by == "samples"
+
+
+def test_a_load_that_fails_leaves_no_series() -> None:
+    def failing(device: Logged, n: int) -> Workload:
+        workload = double(device, n)
+
+        def metrics() -> Any:
+            raise RuntimeError("broken")
+
+        return changed(workload, metrics=metrics)
+
+    record = row(failing, load="sustained")
+    assert (record.status, record.telemetry) == ("error", {})
 
 
 def test_progress_carries_the_samples_so_far() -> None:
@@ -476,7 +560,7 @@ def test_the_next_timer_is_used_and_the_row_says_so() -> None:
     assert record.status == "ok"
     assert record.flags == ["fallback"]
     assert record.timer is not None
-    assert record.timer.reason == "records are missing"
+    assert record.timer.reason == "best: records are missing; so fake: the first that works here"
     assert [line for line in device.log if line.startswith("sampler")] == ["sampler best of 1", "sampler good of 1"]
 
 
@@ -516,7 +600,7 @@ def test_no_timer_left_is_an_error_that_names_them_all() -> None:
     device.samplers = {"best": lambda w: Broken(device, w), "good": lambda w: Late(device, w)}
     record = row(device=device, effort=Effort(Stopping(samples=40)))
     assert record.status == "error"
-    assert record.reason == "no timer's records add up: records are missing; the second batch is short"
+    assert record.reason == "no timer's records add up: best: records are missing; good: the second batch is short"
     no_number(record)
 
 
@@ -583,7 +667,7 @@ def test_a_time_of_zero_gives_no_rate() -> None:
 def test_a_clock_that_goes_backwards_is_an_error() -> None:
     record = row(device=Logged(noise=lambda i: -1.0))
     assert record.status == "error"
-    assert record.reason == "no timer's records add up: fake read -40000 ns: it goes backwards"
+    assert record.reason == "no timer's records add up: fake: it read -40000 ns: it goes backwards"
     no_number(record)
 
 

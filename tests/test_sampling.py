@@ -121,6 +121,22 @@ def test_settled_fires_when_noise_no_longer_improves() -> None:
     assert all(tally.n < STALLED_FROM for tally in tallies[:-1])
 
 
+@pytest.mark.parametrize(("rough_ms", "first"), [(1, 20), (5, 20), (7.2, 13), (10, 10), (60, 10)])
+def test_a_first_batch_of_long_calls_is_short(rough_ms: float, first: int) -> None:
+    script = Script(steady, rough_ns=rough_ms * 1e6, cost_s=rough_ms / 1e3)
+    finish(script, Stopping(case_time=30))
+    assert script.batches[0] == first
+
+
+def test_settled_fires_at_once_where_the_timer_shows_no_more() -> None:
+    """A kernel of 2 µs under a timer with ticks of 32 ns: no number of samples brings its interval under 0.8 %."""
+    found, tallies = finish(Script(lambda i: 1952, tick_ns=32, cost_s=2e-3), Stopping(max_noise=0.005))
+    assert (found.stopped_by, tallies[-1].n) == ("settled", FIRST_BATCH)
+    two_ticks = Script(lambda i: 1952 + 64 * (i % 2), tick_ns=32, cost_s=2e-3)
+    found, tallies = finish(two_ticks, Stopping(max_noise=0.005))
+    assert tallies[-1].n > FIRST_BATCH, "an interval of two ticks may yet narrow"
+
+
 def test_settled_does_not_fire_while_noise_improves() -> None:
     found, _ = finish(Script(scattered, cost_s=1e-6), Stopping(max_noise=0.002, case_time=100))
     assert found.stopped_by == "precision"
@@ -206,7 +222,7 @@ def test_a_free_timer_of_zero_ends_with_the_count() -> None:
 
 def test_a_timer_that_goes_backwards_is_given_up() -> None:
     script = Script(lambda i: -3 if i == 25 else 90_000 + 500 * (i % 20))
-    with pytest.raises(TimerFailed, match=r"script read -3 ns: it goes backwards"):
+    with pytest.raises(TimerFailed, match=r"it read -3 ns: it goes backwards"):
         finish(script, Stopping(max_noise=1e-6))
 
 

@@ -9,7 +9,6 @@ import pytest
 from gpubench.errors import UsageError
 from gpubench.keys import KEYS
 from gpubench.plan import Plan, load_plan
-from gpubench.result import Conditions
 from gpubench.settings import Settings, find_project, resolve
 
 
@@ -34,7 +33,8 @@ def test_the_attributes_are_the_table(tmp_path: Path) -> None:
 
 def test_defaults(tmp_path: Path) -> None:
     settings = settle(tmp_path)
-    assert settings.conditions == Conditions()
+    assert settings.conditions == {}
+    assert (settings.cache, settings.load, settings.data) == ("cold", "burst", "normal")
     assert (settings.device, settings.timer, settings.ceilings, settings.seed) == ("auto", "auto", "stored", 0)
     assert (settings.max_noise, settings.case_time, settings.timeout) == (0.005, 0.5, 120.0)
     assert (settings.samples, settings.max_time, settings.results, settings.tags) == (None, None, None, ())
@@ -53,6 +53,14 @@ def test_who_wins(tmp_path: Path) -> None:
     below = tmp_path / "a" / "b"
     below.mkdir(parents=True)
     assert settle(below).samples == 4
+
+
+def test_the_conditions_that_somebody_set(tmp_path: Path) -> None:
+    project(tmp_path, "conditions: {data: zeros}\n")
+    plan = Plan("mine", None, {}, conditions={"cache": "cold"})
+    settings = settle(tmp_path, {}, plan, {"GPUBENCH_LOAD": "sustained"})
+    assert settings.conditions == {"cache": "cold", "load": "sustained", "data": "zeros"}
+    assert settle(tmp_path, {"data": "normal"}).conditions == {"data": "normal"}, "the default, but asked for"
 
 
 def _setting(value: object, origin: str) -> object:
@@ -95,8 +103,8 @@ def test_quick_cases_are_shorter_unless_somebody_said_otherwise(tmp_path: Path) 
         ("GPUBENCH_MAX_TIME", "60", "GPUBENCH_MAX_TIME: the duration '60' has no unit"),
         ("GPUBENCH_CASE_TIME", "0s", "GPUBENCH_CASE_TIME: '0s' is not a duration above 0"),
         ("GPUBENCH_TIMEOUT", "1e9h", "GPUBENCH_TIMEOUT: '1e9h' is not a duration above 0 and up to 30 days"),
-        ("GPUBENCH_LOAD", "sustained", "GPUBENCH_LOAD: 'sustained' is not one of burst"),
-        ("GPUBENCH_TIMER", "graph", "GPUBENCH_TIMER: 'graph' is not one of auto, cupti, event, host"),
+        ("GPUBENCH_LOAD", "steady", "GPUBENCH_LOAD: 'steady' is not one of burst, sustained"),
+        ("GPUBENCH_TIMER", "gpu", "GPUBENCH_TIMER: 'gpu' is not one of auto, cupti, graph, event, host"),
         ("GPUBENCH_DEVICE", "gpu0", "GPUBENCH_DEVICE: 'gpu0' is not auto, cpu, cuda:N or a GPU's UUID"),
         ("GPUBENCH_QUICK", "perhaps", "GPUBENCH_QUICK: 'perhaps' is not true or false"),
         ("GPUBENCH_TAG", "a\nb", "GPUBENCH_TAG: 'a\\nb' is not a line of at most 200 characters"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import statistics
 import time
 from fractions import Fraction
 
@@ -230,3 +231,29 @@ def test_a_median_without_an_interval_is_not_trusted() -> None:
     assert stats.trusted_median(builders.make_record(time_ns=0)) is None
     assert stats.trusted_median(builders.make_record(status="error")) is None
     assert stats.tick_per_call(builders.make_record(timer=None)) == 0.0
+
+
+@pytest.mark.parametrize("count", [1, 2, 7, 12, 31, 50])
+def test_the_bootstrap_of_a_median_is_that_of_resamples(count: int):
+    """Drawn by ranks, against resamples that are made: the same distribution."""
+    values = [float(number) for number in range(count)]
+    source = random.Random(5)
+    made = [statistics.median(source.choices(values, k=count)) for _ in range(4000)]
+    drawn = [value for seed in "abcd" for value in stats.bootstrap_medians(values, seed)]
+    spread = statistics.pstdev(made)
+    assert statistics.fmean(drawn) == pytest.approx(statistics.fmean(made), abs=0.1 * spread)
+    assert statistics.pstdev(drawn) == pytest.approx(spread, rel=0.08)
+
+
+def test_a_bootstrap_is_repeatable_and_of_something():
+    assert stats.bootstrap_medians([1, 2, 3], "a") == stats.bootstrap_medians([3, 1, 2], "a")
+    assert stats.bootstrap_medians([1, 2, 3], "a") != stats.bootstrap_medians([1, 2, 3], "b")
+    with pytest.raises(ValueError, match="nothing"):
+        stats.bootstrap_medians([], "a")
+
+
+def test_the_central_share_is_the_same_from_both_ends():
+    values = [float(number) for number in range(1, 1001)]
+    assert stats.central(values) == (26, 975)
+    assert stats.central(sorted(1 / value for value in values)) == (1 / 975, 1 / 26)
+    assert stats.central([5.0]) == (5, 5)

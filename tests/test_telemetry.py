@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
 
-from gpubench.telemetry import REGIMES, THROTTLES, busy, events, idle, throttles
+from gpubench.telemetry import REGIMES, THROTTLES, Limit, busy, events, idle, limit, throttles
 
 CAP, SW, HW, BRAKE = (
     "software power cap",
@@ -83,3 +84,57 @@ def test_events_of_bits() -> None:
 def test_busy_and_idle(utilization: int | None, others: int | None, why: str | None, free: bool) -> None:
     now = {"utilization_percent": utilization, "other_processes": others}
     assert (busy(now), idle(now)) == (why, free)
+
+
+# What limited a load
+
+FULL = {CAP: 0, SW: 0, HW: 0, BRAKE: 0}
+
+
+def limited(
+    ended: dict[str, int], polled: Sequence[Sequence[str] | None] = (), started: Mapping[str, int] = FULL
+) -> Limit | None:
+    return limit({"event_ns": started}, {"event_ns": {**started, **ended}}, 10e9, polled)
+
+
+@pytest.mark.parametrize(
+    ("ended", "by"),
+    [
+        ({}, "none"),
+        ({CAP: 9_000_000_000}, "power cap"),
+        ({BRAKE: 600_000_000}, "power cap"),
+        ({SW: 5_000_000_000}, "thermal"),
+        ({HW: 5_000_000_000, CAP: 1_000_000_000}, "thermal"),
+        ({HW: 1_000_000_000, CAP: 5_000_000_000}, "power cap"),
+        ({CAP: 499_000_000}, "none"),  # below LIMITED: an episode
+        ({CAP: 500_000_000}, "power cap"),
+    ],
+)
+def test_counters_say_what_limited_a_load(ended: dict[str, int], by: str) -> None:
+    found = limited(ended)
+    assert found is not None
+    assert (found.by, found.may_miss) == (by, False)
+    assert found.shares == {name: ns / 10e9 for name, ns in ended.items()}
+
+
+def test_polls_say_it_where_a_driver_does_not_count_and_may_miss() -> None:
+    polled = [[CAP], [CAP, SW], None, [], [CAP]]
+    found = limit({}, {}, 10e9, polled)
+    assert found == Limit("power cap", {CAP: 0.75, SW: 0.25}, may_miss=True)
+    assert limit({}, {}, 10e9, [[], []]) == Limit("none", {}, may_miss=True)
+    assert limit({}, {}, 10e9, [["hardware slowdown"]]) == Limit("hardware slowdown", {"hardware slowdown": 1.0}, True)
+
+
+def test_a_driver_may_count_some_events_only() -> None:
+    found = limited({CAP: 0}, [[SW]], started={CAP: 0})
+    assert found == Limit("thermal", {SW: 1.0}, may_miss=True)
+
+
+def test_a_counter_beats_the_polls() -> None:
+    found = limited({}, [[CAP]])
+    assert found == Limit("none", {}, may_miss=False)
+
+
+def test_nothing_was_read() -> None:
+    assert limit({}, {}, 10e9, [None, None]) is None
+    assert limit({"event_ns": None}, {"event_ns": None}, 10e9, []) is None

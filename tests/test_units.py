@@ -102,6 +102,12 @@ def test_format_duration(ns: float, text: str) -> None:
         (12.34e9, "B/s", "12.3 GB/s"),
         (1980.4, "MHz", "1980 MHz"),
         (0, "B/s", "0 GB/s"),
+        (1.054e-12, "J/FLOP", "1.05 pJ/FLOP"),
+        (2.2e-9, "J/B", "2200 pJ/B"),
+        (0.1442, "J", "144 mJ"),
+        (3.6e-5, "J", "36.0 µJ"),
+        (12.0, "J", "12.0 J"),
+        (691.4, "W", "691 W"),
     ],
 )
 def test_format_rate(value: float, unit: str, text: str) -> None:

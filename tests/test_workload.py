@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from gpubench import Kernel, Suite, Workload
+from gpubench.definition import definition_of
 from gpubench.errors import KernelError
-from gpubench.suite import definition_of
 
 
 class Tensor:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from gpubench import __version__
-from gpubench.cli import baseline, compare, doctor, read, run
+from gpubench.cli import baseline, claims, compare, doctor, profile, read, run
 from gpubench.cli.help import GroupedCommand, GroupedCommands
 from gpubench.errors import UsageError
 from gpubench.exits import Exit
@@ -62,6 +62,8 @@ COMMANDS: dict[str, tuple[str, Callable[..., Any] | typer.Typer]] = {
     "doctor": (START, doctor.doctor),
     "info": (START, read.info),
     "show": (UNDERSTAND, read.show),
+    "claims": (UNDERSTAND, claims.claims),
+    "profile": (UNDERSTAND, profile.profile),
     "compare": (DECIDE, compare.compare),
     "baseline": (DECIDE, baseline.app),
     "schema": (MORE, read.schema),

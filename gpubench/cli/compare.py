@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -104,6 +105,7 @@ def compare(
     verdicts = gate.parse(settings.fail_on)
     _check_files(export or [], summary)
     sides = sides_of(runs or [], settings.baseline, store_of(settings), screen)
+    gc.freeze()  # the runs stay to the end: a search for garbage among thousands of rows takes a tenth of the command
     judged = comparing.compare(sides.base, sides.new, settings.margin, settings.margins, settings.host_mismatch)
     shown_base = next(run for run in sides.base if run.run_id == judged.base_name)
     judged.base_name, judged.new_name = sides.base_name, sides.new_name
@@ -156,13 +158,17 @@ def _write(judged: Judged, exports: Sequence[str], summary: str | None, failing:
 
 def _tell(judged: Judged, code: Exit, form: str, screen: Screen) -> None:
     """What the exit code says, and what to type next."""
+    from gpubench.gate import APART
     from gpubench.report import comparison
+    from gpubench.report.words import plain
 
     if form != "table":
         for note in judged.notes:
             screen.warn(f"gpubench: {note}")
     worst = next((row for row in comparison.ordered(judged.rows) if row.verdict in comparison.DOUBTFUL), None)
     if code is not Exit.DONE:
-        screen.warn(f"gpubench: {OUTCOME[code]} (exit {code.value}): {comparison.summary(judged)}")
+        apart = {row.reason for row in judged.rows if row.verdict == APART} if code is Exit.NOT_COMPARABLE else set()
+        why = f"; {plain(apart.pop())}" if len(apart) == 1 else ""
+        screen.warn(f"gpubench: {OUTCOME[code]} (exit {code.value}): {comparison.summary(judged)}{why}")
     if worst is not None:
         screen.say(f"next  the same with --why '{comparison.naming(judged).words[id(worst)]}'")

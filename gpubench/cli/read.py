@@ -13,7 +13,9 @@ from gpubench.exits import Exit
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from gpubench.discovery import Library
     from gpubench.result import Run
+    from gpubench.statements import Statement
     from gpubench.store import Store
     from gpubench.suite import Suite
 
@@ -103,7 +105,7 @@ def list_(
     no_color: options.NoColor = False,
     debug: options.Debug = False,
 ) -> None:
-    """Suites, benchmarks, axes and their values, plans."""
+    """Suites, benchmarks, axes and their values, plans, claims."""
     from gpubench.discovery import Library
     from gpubench.errors import UsageError
     from gpubench.report import listing
@@ -111,16 +113,19 @@ def list_(
     _, screen = begin(no_color=no_color, debug=debug)
     library = Library()
     suites, plans = _matching(library.suites(), library.plans(), pattern)
+    claims = _claims(library, suites, pattern)
+    if pattern is None and not json:
+        claims = []  # six dozen lines that `gpubench claims` says better
     for line in library.warnings:
         screen.warn(f"gpubench: {line}")
-    if not suites and not plans:
+    if not suites and not plans and not claims:
         raise UsageError(f"nothing is called {pattern!r}", "gpubench list")
     if json:
         from gpubench.jsonfile import dumps
 
-        screen.document(dumps(listing.to_json(suites, plans), indent=1))
+        screen.document(dumps(listing.to_json(suites, plans, claims), indent=1))
     else:
-        screen.show(listing.table(suites, plans))
+        screen.show(listing.table(suites, plans, claims))
 
 
 def info(
@@ -187,6 +192,16 @@ def _under_kept_ceilings(run: Run, store: Store) -> Run:
 
     kept, _ = store.ceilings(ceilings.key(run.device, run.software))
     return replace(run, ceilings=ceilings.merged(run.ceilings, kept))
+
+
+def _claims(library: Library, suites: dict[str, Suite], pattern: str | None) -> list[Statement]:
+    """The claims that a pattern is the id of, or that a suite it matches settles; without a pattern, all."""
+    claims = library.claims()
+    if pattern is None:
+        return list(claims.values())
+    if (one := claims.get(pattern.upper())) is not None:
+        return [one]
+    return [claim for claim in claims.values() if claim.suite in suites]
 
 
 def _matching(

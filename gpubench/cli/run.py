@@ -24,7 +24,7 @@ def run(
     ] = None,
     load: Annotated[
         str | None,
-        typer.Option(metavar="burst", help="The device rests between samples.", rich_help_panel=CONDITIONS),
+        typer.Option(metavar="burst|sustained", help="With rests between samples, or not.", rich_help_panel=CONDITIONS),
     ] = None,
     data: Annotated[
         str | None,
@@ -35,12 +35,19 @@ def run(
     ] = None,
     timer: Annotated[
         str | None,
-        typer.Option(metavar="auto|cupti|event|host", help="What takes the samples.", rich_help_panel=CONDITIONS),
+        typer.Option(metavar="auto|cupti|graph|event|host", help="What takes the samples.", rich_help_panel=CONDITIONS),
     ] = None,
     ceilings: Annotated[
         str | None,
         typer.Option(metavar="stored|measure|none", help="Where roofs come from.", rich_help_panel=CONDITIONS),
     ] = None,
+    counters: Annotated[
+        bool,
+        typer.Option("--counters", help="Count bytes and requests in a further pass (ncu).", rich_help_panel=EFFORT),
+    ] = False,
+    energy: Annotated[
+        bool, typer.Option("--energy", help="Energy too, of calls back to back.", rich_help_panel=EFFORT)
+    ] = False,
     in_process: Annotated[
         bool, typer.Option("--in-process", help="Measure in this process.", rich_help_panel=CONDITIONS)
     ] = False,
@@ -95,9 +102,10 @@ def run(
 
     flags: dict[str, Any] = {
         "device": device, "cache": cache, "load": load, "data": data, "seed": seed, "timer": timer,
-        "ceilings": ceilings, "in_process": in_process, "quick": quick, "samples": samples, "max_noise": max_noise,
-        "max_time": max_time, "case_time": case_time, "timeout": timeout, "tags": tag, "results": results,
-        "no_plot": no_plot, "plain": plain, "quiet": quiet, "verbose": verbose, "no_color": no_color, "debug": debug,
+        "ceilings": ceilings, "counters": counters, "energy": energy, "in_process": in_process, "quick": quick,
+        "samples": samples, "max_noise": max_noise, "max_time": max_time, "case_time": case_time, "timeout": timeout,
+        "tags": tag, "results": results, "no_plot": no_plot, "plain": plain, "quiet": quiet, "verbose": verbose,
+        "no_color": no_color, "debug": debug,
     }  # fmt: skip
     asked = [*(param or []), *([] if dtype is None else [f"dtype={dtype}"])]
     request = Request(

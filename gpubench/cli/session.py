@@ -12,7 +12,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
 
-from gpubench import ceilings, doctor, environment, surroundings
+from gpubench import ceilings, claims, doctor, environment, surroundings
+from gpubench.cli.counting import count_rows
 from gpubench.cli.live import terminal_restored, view
 from gpubench.cli.output import check_exports, from_here, show_run, write_exports
 from gpubench.cli.screen import Screen
@@ -26,7 +27,7 @@ from gpubench.params import parse_params
 from gpubench.plan import Selected, cases, plan_among, select
 from gpubench.report.closing import closing_lines
 from gpubench.report.words import SEPARATOR, counted, device_name, plain
-from gpubench.result import Ceiling, Record, Run, RunStatus
+from gpubench.result import CONDITIONS, Ceiling, Param, Record, Run, RunStatus
 from gpubench.runner import Effort, run
 from gpubench.sampling import Stopping
 from gpubench.settings import Settings, find_project, resolve
@@ -58,7 +59,7 @@ def measure(request: Request) -> Exit:
     library = Library()
     project = find_project(Path.cwd())
     settings = resolve(request.flags, plan_among(request.words, library, project), os.environ, Path.cwd())
-    selected = select(request.words, library, parse_params(request.params), project)
+    selected = select(request.words, library, _params(request), project)
     check_exports(request.exports)
     screen = Screen(settings.no_color, settings.quiet)
     for line in (*library.warnings, *settings.warnings):
@@ -84,6 +85,17 @@ def measure(request: Request) -> Exit:
     return code
 
 
+def _params(request: Request) -> dict[str, tuple[Param, ...]]:
+    """Every -p, by axis. A condition's flag is one too: --cache hot is -p cache=hot, and outranks a plan's values."""
+    params = parse_params(request.params)
+    for name in CONDITIONS:
+        if (value := request.flags.get(name)) is not None:
+            if name in params:
+                raise UsageError(f"both --{name} and -p {name} are given", f"one list: -p {name}=VALUE,VALUE")
+            params[name] = (str(value),)
+    return params
+
+
 @dataclass
 class Session:
     """A run under way: everything that is open while cases are measured."""
@@ -99,7 +111,8 @@ class Session:
     def effort(self) -> Effort:
         """How hard to measure."""
         chosen = self.settings
-        return Effort(Stopping(chosen.max_noise, chosen.case_time, chosen.samples), chosen.timer, chosen.seed)
+        stopping = Stopping(chosen.max_noise, chosen.case_time, chosen.samples)
+        return Effort(stopping, chosen.timer, chosen.seed, chosen.energy)
 
     def run(self, planned: Sequence[Case]) -> Exit:
         """Measure the cases and close the file, whatever happens in between; the exit code."""
@@ -114,6 +127,10 @@ class Session:
                     with undisturbed():
                         self.writer.add(record)
             self._keep_own_ceilings(planned)
+            if self.settings.counters:
+                self.executor.close()  # its memory is needed, and its context is not to be counted
+                codes = count_rows(self.writer, self.library, self.settings, self.screen)
+            self._judge()
         except KeyboardInterrupt:
             status, codes = "interrupted", [Exit.SIGINT]
         except Terminated:
@@ -130,6 +147,13 @@ class Session:
             done = len(self.writer.run.records)
             self.screen.warn(f"gpubench: interrupted after {done} of {len(planned)} cases")
         return first([*codes, *outcome(self.writer.run.records, planned)])
+
+    def _judge(self) -> None:
+        """Say what the rows mean for the claims that their suites are about."""
+        suites = {record.suite: self.library.suite(record.suite) for record in self.writer.run.records}
+        if any(suite.claims for suite in suites.values()):
+            with undisturbed():
+                self.writer.update(claims=claims.in_run(self.writer.run, self.library.claims().values(), suites))
 
     def _close(self, status: RunStatus) -> None:
         """Write the file in peace: a second Ctrl-C must not take what the first one left."""

@@ -14,6 +14,7 @@ from gpubench.jsonfile import shown
 from gpubench.report.words import counted
 from gpubench.result import Run
 from gpubench.store import Store, read_run, reference_files, reference_folder
+from gpubench.suite import name_of
 
 
 @dataclass(frozen=True)
@@ -76,12 +77,12 @@ def _base(word: str, new: Run, store: Store, notes: list[str]) -> tuple[str, lis
 def _reference(word: str, new: Run, notes: list[str]) -> tuple[str, list[Run]]:
     """The reference run with the most rows of the new one, and of it those rows: nobody promised to measure the others,
     so they are not missed. A row under other conditions counts, and is then not comparable."""
-    names = {record.id for record in new.records}
+    names = {name_of(record) for record in new.records}
     runs = {
         f"{word.partition('/')[0]}/{path.name.partition('.json')[0]}": read_run(path)
         for path in reference_files(word, reference_folder())
     }
-    shared = {name: [record for record in run.records if record.id in names] for name, run in runs.items()}
+    shared = {name: [record for record in run.records if name_of(record) in names] for name, run in runs.items()}
     name = max(shared, key=lambda name: len(shared[name]))
     if not shared[name]:
         raise NothingMeasured(f"{word} has no row of the new run", f"its rows: gpubench show {name} --all")

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from gpubench.errors import CaseError
 from gpubench.result import Conditions, Flag, KernelSeen, Timer
+from gpubench.steady import Group
 from gpubench.workload import Kernel, Workload
 
 Call = Callable[[], object]
@@ -65,6 +66,44 @@ class Sampler(Protocol):
         """n more samples, under the conditions of the case."""
 
 
+class Load(Protocol):
+    """Calls made back to back, in groups. `timer` is what reads a group; it is settled once `start` has returned."""
+
+    timer: Timer
+
+    def start(self) -> None:
+        """Find out how many calls make a group, and put the first groups in flight."""
+
+    def next(self) -> Group:
+        """Wait for the oldest group, put another in flight, and only then tell of the one that ended."""
+
+    def stop(self) -> None:
+        """Wait for what is in flight."""
+
+
+class Watch(Protocol):
+    """What can be read beside a load. Nothing here waits for the device."""
+
+    def clock(self) -> float:
+        """Seconds, on the host."""
+
+    def pulse(self) -> dict[str, Any]:
+        """`power_w`, `temperature_c`, `core_mhz`, `clock_events` now, as far as the device tells them."""
+
+    def snapshot(self) -> dict[str, Any]:
+        """As `Device.telemetry`: with the cumulative counters of clock events."""
+
+    def joules(self) -> float:
+        """The counter of energy. LookupError says why there is none."""
+
+    def gpm(self) -> dict[str, float] | None:
+        """The activity of the units since it was last asked, as shares; None the first time. LookupError says why it
+        cannot be had."""
+
+    def close(self) -> None:
+        """Give back what was held for reading."""
+
+
 class Device(Protocol):
     """One device, owned by one process. `kind` is "cuda", "cpu" or "fake"."""
 
@@ -109,8 +148,17 @@ class Device(Protocol):
     def sampler(self, workloads: Sequence[Workload], conditions: Conditions, timer: str) -> Sampler:
         """What will take the samples of one case, with a timer of `timers`. Its methods raise TimerFailed."""
 
+    def load(self, workloads: Sequence[Workload], conditions: Conditions, timer: str) -> Load:
+        """The same calls as a load without rest, timed by the timer asked for; Unsupported where that one cannot."""
+
+    def watch(self) -> Watch:
+        """What can be read of the device while it is under load."""
+
     def call_ns(self, call: Call, n: int) -> list[int]:
         """Host time of n calls enqueued back to back, each in ns; empty where a call is host work anyway."""
+
+    def peak_bytes(self, call: Call) -> int | None:
+        """The most memory in use at once during one call, what the case keeps included; None where nobody counts it."""
 
     def calibration(self) -> dict[str, Any]:
         """What is measured once a run: the timers' ticks and empty readings, and what a cold cache costs."""
@@ -121,6 +169,14 @@ class Device(Protocol):
     def examine(self) -> dict[str, Any]:
         """What takes seconds to find out and no run needs: `noise` (gpubench.devices.examine) and more of the device's
         own. Why something does not work is part of the answer."""
+
+    def counted(self, label: str) -> AbstractContextManager[None]:
+        """What runs inside is counted, under that label, by the hardware profiler that this process runs under. Waits
+        for it. Unsupported on a device that has none."""
+
+    def known_copy(self) -> tuple[Call, int]:
+        """A call of one kernel that streams much more than the caches hold, and the bytes that it reads and writes: by
+        it a count of bytes can be judged. Unsupported on a device that has no counters."""
 
     def case_error(self, error: BaseException) -> CaseError:
         """The error of a case in gpubench's words. DeviceLost is raised where the device no longer answers."""

@@ -16,8 +16,9 @@ __device__ __forceinline__ unsigned long long turn() {
     return t;
 }
 
-// out = cycles, ns; over at least `least_ns`.
-extern "C" __global__ void hold(unsigned long long* __restrict__ out, unsigned long long least_ns) {
+// out = cycles, ns; over at least `least` ns, which lie in memory so that one launch serves every length.
+extern "C" __global__ void hold(unsigned long long* __restrict__ out, const unsigned long long* __restrict__ least) {
+    const unsigned long long least_ns = least[0];
     const unsigned long long t0 = turn();
     const long long c0 = clock64();
     unsigned long long t1;
@@ -38,4 +39,14 @@ extern "C" __global__ void tick(unsigned long long* __restrict__ out, int turns)
         before = t;
     }
     out[0] = least;
+}
+
+// Spins for at least `count` cycles of the SM clock, none for 0; out = cycles, ns of the global timer.
+extern "C" __global__ void cycles(unsigned long long* __restrict__ out, long long count) {
+    const unsigned long long t0 = now();
+    const long long c0 = clock64();
+    long long c1 = c0;
+    while (c1 - c0 < count) c1 = clock64();
+    out[0] = c1 - c0;
+    out[1] = now() - t0;
 }

@@ -13,9 +13,10 @@ import torch
 
 from gpubench.devices import Batch, Call, Launch, cpuinfo, examine
 from gpubench.devices.analogue import Analogues
+from gpubench.devices.cpu_load import CpuLoad, CpuWatch, Rotation
 from gpubench.devices.modes import cpu_precision
 from gpubench.devices.tensors import TorchTensors, tensor_error
-from gpubench.errors import CaseError, UsageError
+from gpubench.errors import CaseError, Unsupported, UsageError
 from gpubench.result import Conditions, Timer
 from gpubench.workload import Kernel, Workload
 
@@ -24,6 +25,7 @@ COLD_CACHES = 2
 MOST_COPIES = 4096
 MEMORY_SHARE = 8
 """The copies together take at most one part in this many of the free memory."""
+NO_COUNTERS = "the CPU has no hardware counters here"
 PRODUCT = 512
 """Rows and columns of the matrices whose product shows how noisy a CPU is: a millisecond or so."""
 WARM_UP_S = 0.05
@@ -89,13 +91,28 @@ class CpuDevice(TorchTensors):
 
     def sampler(self, workloads: Sequence[Workload], conditions: Conditions, timer: str) -> HostSampler:
         """See Device."""
+        return HostSampler(self._calls(workloads), self._clock)
+
+    def load(self, workloads: Sequence[Workload], conditions: Conditions, timer: str) -> CpuLoad:
+        """See Device."""
+        return CpuLoad(self._calls(workloads), self._clock)
+
+    def watch(self) -> CpuWatch:
+        """See Device."""
+        return CpuWatch()
+
+    def _calls(self, workloads: Sequence[Workload]) -> list[Call]:
+        """Their calls, ready to be timed."""
         for workload in workloads[1:]:
             self.poison(workload.output)  # touches its pages, which the first timed call would otherwise have to map
-        return HostSampler([workload.call for workload in workloads], self._clock)
+        return [workload.call for workload in workloads]
 
     def call_ns(self, call: Call, n: int) -> list[int]:
         """None: on a CPU the call is the work."""
         return []
+
+    def peak_bytes(self, call: Call) -> None:
+        """Not known: torch does not count a CPU's memory."""
 
     def calibration(self) -> dict[str, Any]:
         """See Device."""
@@ -104,6 +121,14 @@ class CpuDevice(TorchTensors):
     def telemetry(self) -> dict[str, Any]:
         """Nothing yet: a CPU's clocks are not read."""
         return {}
+
+    def counted(self, label: str) -> AbstractContextManager[None]:
+        """See Device."""
+        raise Unsupported(NO_COUNTERS)
+
+    def known_copy(self) -> tuple[Call, int]:
+        """See Device."""
+        raise Unsupported(NO_COUNTERS)
 
     def examine(self) -> dict[str, Any]:
         """See Device. The noise is that of a product of two matrices on all threads."""
@@ -149,8 +174,7 @@ class HostSampler:
 
     def __init__(self, calls: Sequence[Call], clock: Timer) -> None:
         self.timer = Timer(clock.name, clock.tick_ns, clock.empty_ns)
-        self._calls = calls
-        self._next = 0
+        self._rotation = Rotation(calls)
         self._launches = 1
 
     def warm_up(self) -> float:
@@ -158,20 +182,11 @@ class HostSampler:
         times: list[int] = []
         deadline = time.perf_counter_ns() + WARM_UP_S * 1e9
         while len(times) < 3 or time.perf_counter_ns() < deadline:
-            times.append(self._time(1))
+            times.append(self._rotation.time(1))
         rough = sorted(times)[len(times) // 2]
         self._launches = max(1, math.ceil(TICKS_A_SAMPLE * self.timer.tick_ns / max(rough, 1)))
         return float(rough)
 
     def batch(self, n: int) -> Batch:
         """See Sampler."""
-        return Batch([self._time(self._launches) for _ in range(n)], [self._launches] * n, [None] * n)
-
-    def _time(self, launches: int) -> int:
-        first, count = self._next, len(self._calls)
-        calls = [self._calls[(first + i) % count] for i in range(launches)]
-        self._next = (first + launches) % count
-        before = time.perf_counter_ns()
-        for call in calls:
-            call()
-        return time.perf_counter_ns() - before
+        return Batch([self._rotation.time(self._launches) for _ in range(n)], [self._launches] * n, [None] * n)

@@ -113,6 +113,26 @@ def memory_facts(root: Path = ROOT) -> dict[str, int | None]:
     }
 
 
+def pulse(root: Path = ROOT, affinity: Collection[int] | None = None) -> dict[str, Any]:
+    """What changes from one moment to the next: `core_mhz`, the mean over usable cores of what the kernel says of their
+    clocks, and `temperature_c`, the highest of the zones that are the processor's. None where the system does not tell,
+    as in most virtual machines."""
+    clocks = [_read(root / CPUS / f"cpu{cpu}" / "cpufreq/scaling_cur_freq") for cpu in _usable(affinity)]
+    khz = [int(clock) for clock in clocks if clock is not None and clock.isdecimal()]
+    zones = sorted((root / "sys/class/thermal").glob("thermal_zone*"))
+    heat = [_read(zone / "temp") for zone in zones if _is_processor(_read(zone / "type"))]
+    celsius = [int(value) / 1000 for value in heat if value is not None and value.isdecimal()]
+    return {
+        "core_mhz": round(sum(khz) / len(khz) / 1000, 1) if khz else None,
+        "temperature_c": max(celsius, default=None),
+    }
+
+
+def _is_processor(zone: str | None) -> bool:
+    """Whether a thermal zone of that type is the processor's: x86_pkg_temp, cpu-thermal, cpu0-thermal."""
+    return zone == "x86_pkg_temp" or re.fullmatch(r"cpu\d*[-_]thermal", zone or "") is not None
+
+
 def _meminfo(root: Path, name: str) -> int | None:
     found = re.search(rf"^{name}:\s+(\d+) kB$", _read(root / "proc/meminfo") or "", re.MULTILINE)
     return int(found[1]) * 1024 if found else None

@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from gpubench.devices import Call, Launch, examine
+from gpubench.devices import Call, Launch, examine, pacing, sustained
 from gpubench.devices.clock import Hold, SmClock, Spin
 from gpubench.devices.kernels import Kernels
 from gpubench.devices.modes import cuda_precision
 from gpubench.devices.nvml import Nvml, inventory
+from gpubench.devices.records import activities_of
+from gpubench.devices.sustained import CudaLoad, CudaWatch
 from gpubench.devices.tensors import TorchTensors, first_line, tensor_error
-from gpubench.devices.timers import CuptiSampler, EventSampler, Probe, activities_of, probe
+from gpubench.devices.timers import TIMERS, CudaSampler, Probe, probe, sampler_of
 from gpubench.devices.visible import NAME, mask_words
-from gpubench.errors import CaseError, DeviceLost, DeviceUnavailable, Skip, TimerFailed, UsageError
+from gpubench.errors import CaseError, DeviceLost, DeviceUnavailable, Skip, Unsupported
 from gpubench.result import Conditions
 from gpubench.workload import Kernel, Workload
 
@@ -29,8 +32,12 @@ FLUSH_CACHES = 2
 then foreign and clean, so that the timed call neither finds its data nor has to evict somebody's dirty lines."""
 KEEP_BYTES = 512 << 20
 """Memory left alone when an allocation is judged to fit: the CUDA context, cuBLAS workspaces, the check's chunks."""
+COPY_CACHES = 32
+"""The copy of known bytes reads, and writes, this many times the L2: what its end leaves there does not count much."""
 PROOF_SAMPLES = 11
-"""Readings of each kind in the proof that a flush flushes."""
+"""Readings of each kind in the proof that a flush flushes, and of the kernel of known duration."""
+KNOWN_NS = 100_000
+"""How long the kernel of known duration spins: long beside what starting and ending a kernel costs any timer."""
 WAKE_S = 0.3
 """Work given to an idle GPU before the first sample, so that its clocks have risen."""
 
@@ -127,24 +134,29 @@ class CudaDevice(TorchTensors):
         return self._kernels.launcher(kernel, suite_file)
 
     def timers(self, asked: str) -> Sequence[str]:
-        """CUPTI, else events."""
-        known = ("cupti", "event")
-        if asked == "auto":
-            return known
-        if asked not in known:
-            raise UsageError(f"no timer {asked!r} on a GPU", f"--timer {' or '.join(known)}")
-        return (asked,)
+        """See timers.TIMERS."""
+        return pacing.order(asked, TIMERS, "a GPU")
 
-    def sampler(self, workloads: Sequence[Workload], conditions: Conditions, timer: str) -> CuptiSampler | EventSampler:
+    def sampler(self, workloads: Sequence[Workload], conditions: Conditions, timer: str) -> CudaSampler:
         """See Device."""
         (workload,) = workloads
         flush = self.flush if conditions.cache == "cold" else None
-        known = self._probe
-        if timer == "event":
-            return EventSampler(workload.call, flush, known.event, self._clock)
-        if known.cupti_failure is not None:
-            raise TimerFailed(known.cupti_failure)
-        return CuptiSampler(workload.call, flush, known.cupti, self._clock, known.flush_activities)
+        return sampler_of(self._probe, timer, workload.call, flush, self._clock)
+
+    def load(self, workloads: Sequence[Workload], conditions: Conditions, timer: str) -> CudaLoad:
+        """See Device: timed by events, around the replay of a graph where a call is hot and can be captured."""
+        (workload,) = workloads
+        cold = conditions.cache == "cold"
+        if timer not in sustained.TIMERS or (cold and timer == "graph"):
+            raise Unsupported(f"the timer {timer} cannot read a {conditions.cache}, sustained load; event can")
+        clock = self._clock
+        read_clock = clock.reading if isinstance(clock, SmClock) else None
+        flush = self.flush if cold else None
+        return CudaLoad(workload.call, flush, self._probe.timers, clock.hold, read_clock, timer)
+
+    def watch(self) -> CudaWatch:
+        """See Device."""
+        return CudaWatch(self._nvml)
 
     @cached_property
     def _probe(self) -> Probe:
@@ -180,22 +192,43 @@ class CudaDevice(TorchTensors):
         self.synchronize()
         return times
 
+    def peak_bytes(self, call: Call) -> int:
+        """See Device. Of torch's allocator, less the buffers of the flush."""
+        torch.cuda.reset_peak_memory_stats(self.torch_device)
+        call()
+        self.synchronize()
+        own = self._foreign.nbytes + self._clean.nbytes
+        return int(torch.cuda.max_memory_allocated(self.torch_device)) - own
+
     def calibration(self) -> dict[str, Any]:
-        """See Device. `cold` are medians of one read of a quarter of the L2: hot, after a write of FLUSH_CACHES times
-        the L2 (whose dirty lines the read must evict), and after the flush, which reads clean lines too."""
-        known = self._probe
-        cupti = {"tick_ns": known.cupti.tick_ns, "empty_ns": known.cupti.empty_ns}
+        """See Device. Of each timer, its tick, its reading of a kernel that writes one element, and of one that spins
+        for a known time: what that counted itself, and the reading, which holds a start and an end besides. `cold` are
+        medians of one read of a quarter of the L2: hot, after a write of FLUSH_CACHES times the L2 (whose dirty lines
+        the read must evict), and after the flush, which reads clean lines too."""
         return {
-            "timers": {
-                "cupti": cupti if known.cupti_failure is None else {"unavailable": known.cupti_failure},
-                "event": {"tick_ns": known.event.tick_ns, "empty_ns": known.event.empty_ns},
-            },
+            "timers": {name: self._calibrated(name) for name in TIMERS},
             "sm_clock": {"global_timer_tick_ns": getattr(self._clock, "tick_ns", None)},
-            "cold": self._cold(known),
+            "cold": self._cold(),
         }
 
-    def _cold(self, known: Probe) -> dict[str, Any]:
+    def _calibrated(self, name: str) -> dict[str, Any]:
+        known = self._probe
+        if name in known.failures:
+            return {"unavailable": f"{name} does not work here: {known.failures[name]}"}
+        timer = known.timers[name]
+        found: dict[str, Any] = {"tick_ns": timer.tick_ns, "empty_ns": timer.empty_ns}
+        if isinstance(self._clock, SmClock):
+            spinning = self._clock.spin_ns(KNOWN_NS)
+            read = self._middle(sampler_of(known, name, spinning.call, None, self._clock))
+            found["known"] = {"spun_ns": int(spinning.readings[1]), "read_ns": read}
+        if name == "cupti":
+            found |= {"source": known.source.name, "session_ns": known.session_ns, "refused": known.refused}
+        return found
+
+    def _cold(self) -> dict[str, Any]:
+        known = self._probe
         quarter = self._clean[: len(self._clean) // 4].clone()
+        timer = "event" if "cupti" in known.failures else "cupti"
 
         def read() -> None:
             torch.sum(quarter, dim=0, out=self._sink)
@@ -203,24 +236,47 @@ class CudaDevice(TorchTensors):
         readings: dict[str, Any] = {"bytes": quarter.nbytes}
         flushes = {"hot_ns": None, "after_write_ns": lambda: self._foreign.fill_(1.0), "after_flush_ns": self.flush}
         for name, flush in flushes.items():
-            if known.cupti_failure is None:
-                activities = len(activities_of(flush)) if flush is not None else 0
-                sampler: CuptiSampler | EventSampler = CuptiSampler(read, flush, known.cupti, self._clock, activities)
-            else:
-                sampler = EventSampler(read, flush, known.event, self._clock)
-            sampler.warm_up()
-            readings[name] = sorted(sampler.batch(PROOF_SAMPLES).gpu_ns)[PROOF_SAMPLES // 2]
+            activities = len(activities_of(known.source, flush)) if flush is not None and timer == "cupti" else 0
+            by = replace(known, flush_activities=activities)
+            readings[name] = round(self._middle(sampler_of(by, timer, read, flush, self._clock)))
         return readings
+
+    def _middle(self, sampler: CudaSampler) -> float:
+        """The median of PROOF_SAMPLES readings, in ns of one call."""
+        sampler.warm_up()
+        batch = sampler.batch(PROOF_SAMPLES)
+        values = sorted(ns / launches for ns, launches in zip(batch.gpu_ns, batch.launches, strict=True))
+        return values[PROOF_SAMPLES // 2]
 
     def telemetry(self) -> dict[str, Any]:
         """See Device."""
         return self._nvml.snapshot()
 
+    @contextmanager
+    def counted(self, label: str) -> Iterator[None]:
+        """See Device: between cudaProfilerStart and Stop, in an NVTX range of that name."""
+        self.synchronize()
+        torch.cuda.nvtx.range_push(label)
+        torch.cuda.profiler.start()
+        try:
+            yield
+            self.synchronize()
+        finally:
+            torch.cuda.profiler.stop()
+            torch.cuda.nvtx.range_pop()
+
+    def known_copy(self) -> tuple[Call, int]:
+        """See Device: the negative of COPY_CACHES times the L2, read once and written once. A plain copy would be left
+        to the copy engine or to the driver, and is no kernel."""
+        elements = COPY_CACHES * int(self._properties.L2_cache_size) // 4
+        source, target = self.unwritten(elements, "float32").zero_(), self.unwritten(elements, "float32")
+        return lambda: torch.neg(source, out=target), source.nbytes + target.nbytes
+
     def examine(self) -> dict[str, Any]:
         """See Device. With NVML's survey, the versions of what compiles kernels, and what hides GPUs."""
         known = self._probe
         flush = Workload(self.flush, None, lambda: None, "none")
-        timer = "cupti" if known.cupti_failure is None else "event"
+        timer = "event" if "cupti" in known.failures else "cupti"
         return {
             "noise": examine.noise(self.sampler([flush], Conditions(cache="hot"), timer)),
             "kernels": self._kernels.versions(),

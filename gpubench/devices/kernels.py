@@ -54,7 +54,7 @@ class Kernels:
         def call(keep: Kernel = kernel) -> None:  # its tensors must outlive their addresses
             handle = torch.cuda.current_stream(device).cuda_stream
             if handle not in streams:
-                streams[handle] = cupy.cuda.Stream.from_external(_Stream(handle))
+                streams[handle] = _stream(cupy, handle)
             function(grid, block, values, shared, streams[handle])
 
         return Launch(call)
@@ -159,6 +159,13 @@ class _Stream:
 
     def __cuda_stream__(self) -> tuple[int, int]:
         return 0, self._handle
+
+
+def _stream(cupy: Any, handle: int) -> Any:
+    """CuPy's view of a stream of torch's."""
+    if hasattr(cupy.cuda.Stream, "from_external"):
+        return cupy.cuda.Stream.from_external(_Stream(handle))
+    return cupy.cuda.ExternalStream(handle)  # CuPy 13 and older
 
 
 def _module(cupy: Any, source: Program) -> Any:

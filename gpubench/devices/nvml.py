@@ -10,8 +10,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, cast
 
+from gpubench.devices.gpm import Gpm
 from gpubench.telemetry import THROTTLES, events
 
 NOT_AVAILABLE = (2**32 - 1, 2**64 - 1)
@@ -140,6 +141,29 @@ class Nvml:
             ),
         )
 
+    def pulse(self) -> dict[str, Any]:
+        """What changes from one moment to the next, of a snapshot: power, temperature, clock events."""
+        nvml, gpu = self._nvml, self._gpu
+        readings: Readings = {
+            "power_w": lambda: _watts(_field(nvml, self._alone(gpu), POWER_INSTANT)),
+            "temperature_c": lambda: _number(_renamed(nvml, TEMPERATURE_CALLS, gpu, nvml.NVML_TEMPERATURE_GPU)),
+            "clock_events": lambda: events(_number(_renamed(nvml, EVENT_CALLS, gpu))),
+        }
+        return self._read(readings)
+
+    def joules(self) -> float:
+        """The GPU's counter of energy, since the driver was loaded. LookupError says why there is none."""
+        nvml, gpu = self._nvml, self._gpu
+        found = self._read(
+            {"energy": lambda: _positive(nvml.nvmlDeviceGetTotalEnergyConsumption(self._alone(gpu))) / 1000}
+        )
+        return float(_had(found, "energy"))
+
+    def gpm(self) -> Gpm:
+        """The activity of the GPU's units, see Gpm. LookupError says why it cannot be had."""
+        found = self._read({"gpm": lambda: Gpm(self._nvml, self._alone(self._gpu))})
+        return cast(Gpm, _had(found, "gpm"))
+
     def _average_power(self) -> float:
         """Of the field, else of the call that is older than it."""
         gpu = self._alone(self._gpu)
@@ -177,6 +201,13 @@ class Nvml:
         if refused:
             values["unavailable"] = refused
         return values
+
+
+def _had(found: dict[str, Any], name: str) -> Any:
+    """The one value that was read, or a LookupError with the reason."""
+    if found[name] is None:
+        raise LookupError(" ".join(found["unavailable"].values()))
+    return found[name]
 
 
 def inventory(library: Any = None) -> list[str]:

@@ -26,6 +26,8 @@ DTYPES = {
     "bfloat16": torch.bfloat16,
 }
 """Names of dtypes on an axis. tf32 is a mode of float32, set by `precision`."""
+INTEGERS = {"int32": torch.int32, "int64": torch.int64}
+"""What may be asked for unwritten too: counts, places, cycles."""
 
 
 class TorchTensors:
@@ -58,7 +60,7 @@ class TorchTensors:
 
     def unwritten(self, shape: Sequence[int] | int, dtype: str) -> torch.Tensor:
         """See Device."""
-        kind = DTYPES[dtype]
+        kind = (DTYPES | INTEGERS)[dtype]
         dimensions = (shape,) if isinstance(shape, int) else tuple(shape)
         asked = math.prod(dimensions) * kind.itemsize
         free = self.free_bytes()

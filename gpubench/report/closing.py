@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from gpubench.report.rows import Group, dtype_of, groups, number, percent_of_ceiling, ranked, statuses
+from gpubench.report.claims import claims_line
+from gpubench.report.rows import Group, dtype_of, groups, is_wrong, number, percent_of_ceiling, ranked, statuses
+from gpubench.report.sustained import sustained_lines
 from gpubench.report.sweep import Sweep, largest_drop, sweeps
+from gpubench.report.ways import errors
 from gpubench.report.words import SEPARATOR, conditions_words, counted, device_name, device_word, plain, short_dtype
 from gpubench.result import FAILED, Run
-from gpubench.units import format_duration, format_rate
+from gpubench.units import format_duration, format_rate, three_digits
 
 LINES = 6
 """Benchmarks that get a line of their own."""
@@ -18,20 +21,21 @@ WORTH_SAYING = 1.1
 
 def closing_lines(run: Run, path_text: str) -> list[str]:
     """The end-of-run lines, without markup; `path_text` is where the run was saved, as the user is to read it."""
-    return [_headline(run), *_findings(run), f"saved {path_text}", f"next  {SEPARATOR.join(_next(run))}"]
+    ending = [f"saved {path_text}", f"next  {SEPARATOR.join(_next(run))}"]
+    return [_headline(run), *_findings(run), *claims_line(run), *ending]
 
 
 def _headline(run: Run) -> str:
     suites = dict.fromkeys(plain(record.suite) for record in run.records)
     dtypes = dict.fromkeys(short_dtype(plain(dtype)) for record in run.records if (dtype := dtype_of(record)))
-    conditions = dict.fromkeys(conditions_words(record.conditions) for record in run.records)
+    conditions = conditions_words(*(record.conditions for record in run.records))
     size = counted(len(run.records), "case")
     took = _took(run)
     parts = [
         ", ".join(suites) or "no suite",
         device_name(run),
         *([", ".join(dtypes)] if dtypes else []),
-        *(conditions if len(conditions) == 1 else []),
+        *([conditions] if conditions else []),
         f"{size} in {took}" if took else size,
         *(f"{count:,} {status}" for status, count in statuses(run.records).items()),
     ]
@@ -56,14 +60,30 @@ def _took(run: Run) -> str:
 
 
 def _findings(run: Run) -> list[str]:
-    """One line per benchmark: its best row and its largest drop; where there is no number at all, why."""
+    """One line per benchmark: its best row and its largest drop; where there is no number at all, why. Benchmarks about
+    how to measure share a line, which says how far off their wrong rows are."""
     if not run.records:
         return ["nothing was measured: no case ran"]
     found, along = groups(run), sweeps(run, least=2)
-    lines = [line for group in found if (line := _best(run, group, len(found) > 1, along))]
+    astray = [group for group in found if errors(group)]
+    best = [line for group in found if group not in astray and (line := _best(run, group, len(found) > 1, along))]
+    lines = ([_astray(astray)] if astray else []) + best
+    held = sustained_lines(run)
+    if len(held) > LINES:
+        held[LINES - 1 :] = [f"and {counted(len(held) - LINES + 1, 'more sustained row')}: gpubench show --all"]
     if len(lines) > LINES:
         lines[LINES - 1 :] = [f"and {counted(len(lines) - LINES + 1, 'more benchmark')}: gpubench show"]
-    return lines or [_nothing(run)]
+    return [*lines, *held] or [_nothing(run)]
+
+
+def _astray(found: list[Group]) -> str:
+    """The time of each wrong row over that of the right one."""
+    words = [
+        f"{plain(group.benchmark)}{'' if len(errors(group)) == 1 else ' ' + group.case(record)} {three_digits(ratio)}×"
+        for group in found
+        for record, ratio in errors(group)
+    ]
+    return f"time measured wrong over time measured right: {SEPARATOR.join(words)}"
 
 
 def _best(run: Run, group: Group, several: bool, found: list[Sweep]) -> str | None:
@@ -91,7 +111,8 @@ def _nothing(run: Run) -> str:
     """No row has a number that counts: say how many, and the reason of the first."""
     first = next((record for record in run.records if record.status in FAILED), run.records[0])
     if first.status == "ok":
-        return f"no case gave a number to rank: {plain(first.id)} is {', '.join(first.flags) or 'without a metric'}"
+        why = ", ".join(first.flags) or ("measured wrong on purpose" if is_wrong(first) else "without a metric")
+        return f"no case gave a number to rank: {plain(first.id)} is {why}"
     return f"no case gave a number: {plain(first.id)}: {first.status}: {plain(first.reason or 'no reason given')}"
 
 
@@ -104,8 +125,10 @@ def _next(run: Run) -> list[str]:
     if any(number(record) is not None for record in run.records):
         commands.append("gpubench show --all")
     if failed is not None:
-        following = next(group.following for group in groups(run) if failed in group.records)
-        params = [f"-p {name}={value}" for name, value in failed.params.items() if name not in following]
+        group = next(group for group in groups(run) if failed in group.records)
+        under = {name: value for name, value in failed.conditions.by_name.items() if name in group.conditions}
+        named = {**failed.params, **under, **failed.conditions.unusual}
+        params = [f"-p {name}={value}" for name, value in named.items() if name not in group.following]
         words = " ".join(["gpubench run", f"{failed.suite}/{failed.benchmark}", *params, "--debug"])
         commands.append(plain(words))
     return commands or ["gpubench list"]

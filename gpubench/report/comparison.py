@@ -100,11 +100,15 @@ def naming(judged: Judged) -> Naming:
     found = groups_of(record for row in judged.rows if (record := row.new or row.base) is not None)
     words: dict[int, str] = {id(row): plain(row.id) for row in judged.rows}
     suites = {group.suite for group in found}
+    shared = []
     for group in found:
+        bases = (rows[id(record)].base for record in group.records)
+        facts = group.facts(base.conditions for base in bases if base is not None)
+        shared.append(SEPARATOR.join([plain(group.path), *facts]))
         front = "" if len(found) == 1 else f"{plain(group.benchmark if len(suites) == 1 else group.path)} "
         for record in group.records:
             words[id(rows[id(record)])] = plain(f"{front}{group.case(record)}")
-    return Naming(words, [SEPARATOR.join([plain(group.path), *group.facts()]) for group in found])
+    return Naming(words, shared)
 
 
 def summary(judged: Judged) -> str:
@@ -260,7 +264,7 @@ def _side_words(word: str, name: str, about: object) -> str:
 
 
 def where(row: Row) -> str:
-    """A row's own name: its id, with the conditions."""
-    record = row.new or row.base
-    conditions = SEPARATOR.join(row.conditions.values()) if record is None else conditions_words(record.conditions)
+    """A row's own name: its id, with the conditions of either side."""
+    asked = [record.conditions for record in (row.base, row.new) if record is not None]
+    conditions = conditions_words(*asked) if asked else SEPARATOR.join(row.conditions.values())
     return f"{plain(row.id)} ({plain(conditions)})"

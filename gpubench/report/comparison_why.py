@@ -26,7 +26,9 @@ def find(judged: Judged, word: str) -> Row:
 
     UsageError where no row or more than one is meant.
     """
-    rows = [row for row in judged.rows if word in (row.id, comparison.where(row))]
+    rows = [row for row in judged.rows if word in (row.id, comparison.where(row))] or [
+        row for row in judged.rows if word in {record.id for record in (row.base, row.new) if record is not None}
+    ]
     if not rows and (wanted := set(re.findall(r"[^\s(),]+", word))):
         rows = [row for row in judged.rows if wanted <= _words(row)]
     names = comparison.naming(judged).words
@@ -41,12 +43,13 @@ def find(judged: Judged, word: str) -> Row:
 
 
 def _words(row: Row) -> set[str]:
-    """What a row may be called by: its parameters, suite, benchmark, path and conditions."""
-    record = row.new or row.base
-    words = set(row.conditions.values())
-    if record is not None:
-        words |= {record.suite, record.benchmark, f"{record.suite}/{record.benchmark}"}
-        words |= {f"{name}={value}" for name, value in record.params.items()}
+    """What a row may be called by: its parameters, suite, benchmark, path and conditions, of either side."""
+    words: set[str] = set()
+    for record in (row.base, row.new):
+        if record is not None:
+            asked = record.conditions.by_name
+            words |= {record.suite, record.benchmark, f"{record.suite}/{record.benchmark}", *asked.values()}
+            words |= {f"{name}={value}" for name, value in (record.params | asked).items()}
     return words
 
 

@@ -76,7 +76,8 @@ def facts(sweep: Sweep) -> list[str]:
     dtype = dtype_of(sweep.records[0])
     held = {name: value for name, value in sweep.group.constant.items() if name != "dtype"}
     words = [f"{name}={value}" for name, value in held.items()]
-    words += [other for other in sweep.others if not other.startswith("dtype=")]
+    told = {"dtype", *sweep.group.conditions}
+    words += [other for other in sweep.others if other.partition("=")[0] not in told]
     return [*([short_dtype(dtype)] if dtype else []), *words, conditions_words(sweep.records[0].conditions)]
 
 

@@ -158,7 +158,7 @@ def _markdown(run: Run, all_rows: bool) -> str:
         lines += [markdown_row(["case", *names])]
         lines += ["|---|" + "|".join("--:" if name in table.RIGHT else "---" for name in names) + "|"]
         lines += [markdown_row([table.case_words(block, g, row), *table.cells(run, g, row, names)]) for g, row in rows]
-        lines += ["", *(f"- {_escaped(line)}" for group in block for line in table.reasons(group)), ""]
+        lines += ["", *(f"- {_escaped(line)}" for line in table.notes(block)), ""]
     if chosen is not None and len(chosen) < len(run.records):
         lines += [f"{counted(len(run.records) - len(chosen), 'more row')}: --all", ""]
     return "\n".join(lines).replace("\n\n\n", "\n\n") if lines else "no rows\n"

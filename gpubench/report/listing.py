@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gpubench.report.words import counted, plain
-from gpubench.result import Param
+from gpubench.result import CONDITIONS, Param
+from gpubench.statements import Statement
 from gpubench.suite import Axis, Benchmark, Suite
 
 if TYPE_CHECKING:
@@ -17,27 +19,35 @@ FEW = 6
 """Values of an axis that are listed one by one."""
 
 
-def table(suites: Mapping[str, Suite], plans: Mapping[str, Path]) -> RenderableType:
-    """Benchmarks, each with its axes; then the plans. For `Console.print`."""
+def table(suites: Mapping[str, Suite], plans: Mapping[str, Path], claims: Sequence[Statement] = ()) -> RenderableType:
+    """Benchmarks, each with its axes; then the plans, and the claims. For `Console.print`."""
     from rich.console import Group as Renderables
     from rich.text import Text
 
     from gpubench.report.grid import Column, Grid
 
-    if not suites and not plans:
+    if not suites and not plans and not claims:
         return Text("nothing to list")
     parts: list[RenderableType] = []
     if suites:
         grid = Grid([Column("benchmark"), Column("what it measures, and the default values of its axes", fold=True)])
         for benchmark in (benchmark for suite in suites.values() for benchmark in suite.benchmarks.values()):
             grid.add(plain(benchmark.path), plain(benchmark.doc), style="bold")
-            for name, axis in benchmark.axes.items():
+            for name, axis in {**benchmark.axes, **benchmark.conditions}.items():
                 grid.add(f"  -p {plain(name)}=", axis_words(axis))
+        grid.add("every benchmark", "is measured under conditions, the first of each by default", style="bold")
+        for name, values in CONDITIONS.items():
+            grid.add(f"  -p {name}=", ", ".join(values))
         parts += [grid, Text("")]
     if plans:
         grid = Grid([Column("plan"), Column("file", fold=True)])
         for name, path in plans.items():
             grid.add(plain(name), plain(path))
+        parts += [grid, Text("")]
+    if claims:
+        grid = Grid([Column("claim"), Column("what the lecture says", fold=True), Column("suite", fold=True)])
+        for claim in claims:
+            grid.add(plain(claim.id), plain(claim.claim), plain(claim.suite or "not testable"))
         parts += [grid, Text("")]
     return Renderables(*parts[:-1])
 
@@ -53,14 +63,17 @@ def axis_words(axis: Axis) -> str:
     return f"{words}; or {_values(more)}" if more else words
 
 
-def to_json(suites: Mapping[str, Suite], plans: Mapping[str, Path]) -> dict[str, Any]:
-    """The same as JSON values, with every default value of every axis."""
+def to_json(suites: Mapping[str, Suite], plans: Mapping[str, Path], claims: Sequence[Statement] = ()) -> dict[str, Any]:
+    """The same as JSON values, with every default value of every axis. `conditions` are at the top what every benchmark
+    takes, the default first, and in a benchmark what its suite declares."""
     return {
+        "conditions": [{"name": name, "values": list(values)} for name, values in CONDITIONS.items()],
         "suites": [
             {"name": suite.name, "benchmarks": [_benchmark(benchmark) for benchmark in suite.benchmarks.values()]}
             for suite in suites.values()
         ],
         "plans": [{"name": name, "file": str(path)} for name, path in plans.items()],
+        "claims": [asdict(claim) for claim in claims],
     }
 
 
@@ -68,19 +81,21 @@ def _benchmark(benchmark: Benchmark) -> dict[str, Any]:
     return {
         "name": benchmark.path,
         "doc": benchmark.doc,
-        "axes": [
-            {"name": name, "same_as": axis.same_as}
-            if axis.same_as is not None
-            else {
-                "name": name,
-                "values": list(axis.values),
-                "cpu": list(axis.cpu),
-                "quick": list(axis.quick),
-                "quick_cpu": list(axis.quick_cpu),
-                "choices": list(axis.choices) or None,
-            }
-            for name, axis in benchmark.axes.items()
-        ],
+        "axes": [_axis(name, axis) for name, axis in benchmark.axes.items()],
+        "conditions": [_axis(name, axis) for name, axis in benchmark.conditions.items()],
+    }
+
+
+def _axis(name: str, axis: Axis) -> dict[str, Any]:
+    if axis.same_as is not None:
+        return {"name": name, "same_as": axis.same_as}
+    return {
+        "name": name,
+        "values": list(axis.values),
+        "cpu": list(axis.cpu),
+        "quick": list(axis.quick),
+        "quick_cpu": list(axis.quick_cpu),
+        "choices": list(axis.choices) or None,
     }
 
 

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from gpubench.model import roofline as model
-from gpubench.report.rows import UNRANKED, Group, best_ceiling, dtype_of, groups, spread
+from gpubench.report.rows import Group, best_ceiling, dtype_of, groups, is_trusted, spread
 from gpubench.report.words import (
     SEPARATOR,
     conditions_words,
@@ -101,12 +101,12 @@ def view(run: Run) -> Roofline:
         Ridge(peak, model.ridge(peak.value, memory.value) if memory else None)
         for peak in sorted(peaks.values(), key=lambda peak: -peak.value)
     )
-    conditions = dict.fromkeys(conditions_words(record.conditions) for record in run.records)
+    conditions = conditions_words(*(record.conditions for record in run.records))
     return Roofline(
         run.run_id,
         device_name(run),
         device_word(run),
-        tuple(conditions) if len(conditions) == 1 else (),
+        (conditions,) if conditions else (),
         tuple(run.ceilings),
         memory,
         compute,
@@ -137,7 +137,7 @@ def _points(group: Group, several: bool, memory: Ceiling | None, peaks: dict[str
                 100 * metric.value / roof if roof else None,
                 dtype,
                 group.label(record),
-                not UNRANKED & set(record.flags),
+                is_trusted(record),
             )
         )
     return points

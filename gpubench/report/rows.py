@@ -7,11 +7,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import isfinite
 
-from gpubench.report.words import SEPARATOR, conditions_words, plain, short_dtype
-from gpubench.result import FAILED, Ceiling, Metric, Param, Record, Run
+from gpubench.report.words import SEPARATOR, conditions_by_name, plain, short_dtype
+from gpubench.result import CONDITIONS, FAILED, Ceiling, Conditions, Metric, Param, Record, Run
 
 UNRANKED = frozenset({"implausible", "below-resolution"})
 """Flags of a row whose number is shown but is nobody's best or worst."""
+WAY, RIGHT = "way", "right"
+"""The parameter of a benchmark about how to measure, and its value for the row that is measured right."""
 
 
 @dataclass(frozen=True)
@@ -19,7 +21,8 @@ class Group:
     """The rows of one benchmark, in the order they were measured.
 
     `varying` are the parameters that tell its rows apart; `following` maps a parameter to the varying one it always
-    equals (m and k to n in a square sweep); `constant` are the others. `classes` are the label keys that vary.
+    equals (m and k to n in a square sweep); `constant` are the others. `conditions` are the names of the conditions
+    that vary, `classes` the label keys that do.
     """
 
     suite: str
@@ -28,8 +31,8 @@ class Group:
     varying: tuple[str, ...]
     following: dict[str, str]
     constant: dict[str, Param]
+    conditions: tuple[str, ...]
     classes: tuple[str, ...]
-    one_condition: bool
 
     @property
     def path(self) -> str:
@@ -37,19 +40,28 @@ class Group:
         return f"{self.suite}/{self.benchmark}"
 
     def case(self, record: Record) -> str:
-        """The row's name within the group: its varying parameters as they are typed after -p."""
+        """The row's name within the group: its varying parameters and conditions as they are typed after -p."""
+        return " ".join([*self._params(record), *self.under(record)]) or plain(record.benchmark)
+
+    def params(self, record: Record) -> str:
+        """The same without conditions."""
+        return " ".join(self._params(record)) or plain(record.benchmark)
+
+    def under(self, record: Record) -> list[str]:
+        """The row's conditions that vary in the group, as they are typed after -p."""
+        return [f"{name}={record.conditions.by_name[name]}" for name in self.conditions]
+
+    def _params(self, record: Record) -> list[str]:
         names = self.varying or tuple(name for name, value in record.params.items() if isinstance(value, int))
-        words = [f"{name}={plain(record.params[name])}" for name in names if name in record.params]
-        if not self.one_condition:
-            words.append(f"({conditions_words(record.conditions)})")
-        return " ".join(words) or plain(record.benchmark)
+        return [f"{name}={plain(record.params[name])}" for name in names if name in record.params]
 
     def label(self, record: Record) -> str:
         """The row's class: its label values that vary in the group."""
         return SEPARATOR.join(plain(record.labels[key]) for key in self.classes if key in record.labels)
 
-    def facts(self) -> list[str]:
-        """What all rows share, for a heading: constant parameters and which parameters move together."""
+    def facts(self, beside: Iterable[Conditions] = ()) -> list[str]:
+        """What all rows share, for a heading: constant parameters, which parameters move together, and conditions, with
+        those of rows they are set beside."""
         shown = {name for name in self.constant if self.varying or not isinstance(self.constant[name], int)}
         facts = [
             short_dtype(plain(value)) if name == "dtype" else f"{name}={plain(value)}"
@@ -60,9 +72,9 @@ class Group:
             tied = [name for name, to in self.following.items() if to == leader]
             if tied:
                 facts.append("=".join([*tied, leader]))
-        if self.one_condition and self.records:
-            facts.append(conditions_words(self.records[0].conditions))
-        return facts
+        shared = conditions_by_name([*beside, *(record.conditions for record in self.records)])
+        under = ", ".join(word for name, word in shared.items() if name not in self.conditions)
+        return [*facts, under] if under else facts
 
 
 def groups(run: Run) -> list[Group]:
@@ -95,9 +107,15 @@ def _group(suite: str, benchmark: str, records: Sequence[Record]) -> Group:
         tuple(name for name in varying if name not in following),
         following,
         constant,
+        _varying_conditions(records),
         varying_labels(records),
-        len({record.conditions for record in records}) <= 1,
     )
+
+
+def _varying_conditions(records: Sequence[Record]) -> tuple[str, ...]:
+    """The names of the conditions with more than one value among the rows."""
+    asked = [each.by_name for each in {record.conditions for record in records}]
+    return tuple(name for name in CONDITIONS if len({each[name] for each in asked}) > 1)
 
 
 def _keys(mappings: Iterable[dict[str, Param]]) -> list[str]:
@@ -116,9 +134,19 @@ def number(record: Record) -> Metric | None:
     return metric if metric is not None and isfinite(metric.value) else None
 
 
+def is_wrong(record: Record) -> bool:
+    """Whether a row was measured in a wrong way on purpose, see `gpubench.report.ways`."""
+    return record.params.get(WAY, RIGHT) != RIGHT
+
+
+def is_trusted(record: Record) -> bool:
+    """Whether a row's number, where it has one, may be called best or worst."""
+    return not UNRANKED & set(record.flags) and not is_wrong(record)
+
+
 def ranked(records: Iterable[Record]) -> list[Record]:
     """Rows with a number that may be called best or worst, best first; without rows of another unit than the first."""
-    rows = [(metric, record) for record in records if (metric := number(record)) and not UNRANKED & set(record.flags)]
+    rows = [(metric, record) for record in records if (metric := number(record)) and is_trusted(record)]
     if not rows:
         return []
     first = rows[0][0]

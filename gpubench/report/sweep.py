@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from gpubench.report.rows import UNRANKED, Group, groups, number
+from gpubench.report.rows import Group, groups, is_trusted, number
 from gpubench.result import Record, Run
 
 LEAST = 8
@@ -17,7 +17,8 @@ NEIGHBOUR = 4
 
 @dataclass(frozen=True)
 class Sweep:
-    """Rows with a number along `axis`, by increasing value; `others` are the values held, for a heading."""
+    """Rows with a number along `axis`, by increasing value; `others` are the values held that differ between the
+    sweeps of its benchmark, for a heading."""
 
     group: Group
     axis: str
@@ -54,17 +55,14 @@ def _along(group: Group, axis: str) -> list[Sweep]:
     for record in group.records:
         value, metric = record.params.get(axis), number(record)
         if isinstance(value, int) and metric is not None:
-            key = (metric.unit, record.conditions, *(record.params.get(name) for name in held))
-            parts.setdefault(key, {}).setdefault(value, record)
-    return [
-        Sweep(
-            group,
-            axis,
-            tuple(f"{name}={value}" for name, value in zip(held, key[2:], strict=True)),
-            [rows[value] for value in sorted(rows)],
-        )
-        for key, rows in parts.items()
-    ]
+            same = (metric.unit, record.conditions, *(record.params.get(name) for name in held))
+            parts.setdefault(same, {}).setdefault(value, record)
+    found = []
+    for key, rows in parts.items():
+        ordered = [rows[value] for value in sorted(rows)]
+        others = [f"{name}={value}" for name, value in zip(held, key[2:], strict=True)]
+        found.append(Sweep(group, axis, (*others, *group.under(ordered[0])), ordered))
+    return found
 
 
 def largest_drop(sweep: Sweep) -> tuple[int, int, float] | None:
@@ -81,7 +79,7 @@ def drops(sweep: Sweep) -> list[tuple[int, int, float]]:
     rows = []
     for record in sweep.records:
         metric = number(record)
-        if metric is None or metric.direction == "lower" or UNRANKED & set(record.flags):
+        if metric is None or metric.direction == "lower" or not is_trusted(record):
             continue
         if metric.value > 0:
             rows.append((int(record.params[sweep.axis]), metric.value))

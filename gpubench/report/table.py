@@ -11,19 +11,22 @@ from rich.text import Text
 from gpubench import yardstick
 from gpubench.model import catalog
 from gpubench.report.grid import Column, Grid
-from gpubench.report.rows import Group, ceiling_of, groups, number, percent_of_ceiling, select, statuses
+from gpubench.report.rows import Group, ceiling_of, groups, is_wrong, number, percent_of_ceiling, select, statuses
+from gpubench.report.sustained import limit_words
 from gpubench.report.sweep import largest_drop, sweeps
+from gpubench.report.ways import error_words, lessons
 from gpubench.report.words import SEPARATOR, counted, device_name, plain
 from gpubench.result import FAILED, Record, Run
+from gpubench.stats import percentile
 from gpubench.units import format_duration, format_rate, three_digits
 
 ROWS = 24
 REASONS = 6
 """Different reasons printed below a table; the rest are counted."""
 
-RIGHT = frozenset({"time", "rate", "of ceiling", "of sheet"})
+RIGHT = frozenset({"time", "rate", "SM clock", "power", "energy", "of ceiling", "of sheet", "of right"})
 """Columns of numbers."""
-OPTIONAL = frozenset({"of sheet"})
+OPTIONAL = frozenset({"SM clock", "power", "energy", "of sheet"})
 """Columns left out where the terminal is too narrow."""
 
 _STYLE = {"ok": "", "skipped": "dim", "unsupported": "dim"}
@@ -38,8 +41,7 @@ def table(run: Run, all_rows: bool = False) -> RenderableType:
     parts: list[RenderableType] = [Text(remark) for remark in remarks(run)]
     for block in blocks(found):
         if part := _grid(run, block, chosen):
-            lines = [line for group in block for line in reasons(group)]
-            parts += [Text(heading(run, block), style="bold"), part, *map(Text, lines), Text("")]
+            parts += [Text(heading(run, block), style="bold"), part, *map(Text, notes(block)), Text("")]
     if chosen is None or len(chosen) == len(run.records):
         return Renderables(*parts[:-1])
     more = counted(len(run.records) - len(chosen), "more row")
@@ -77,12 +79,13 @@ def blocks(found: Sequence[Group]) -> list[list[Group]]:
 
 
 def _shape(group: Group) -> tuple[object, ...]:
-    return group.suite, group.facts(), group.classes, set(group.constant), group.varying
+    return group.suite, group.facts(), group.conditions, group.classes, set(group.constant), group.varying
 
 
 def case_words(block: Sequence[Group], group: Group, record: Record) -> str:
-    """The row's name within its table, with the benchmark in front where the table holds several."""
-    return group.case(record) if len(block) == 1 else f"{plain(group.benchmark)} {group.case(record)}"
+    """The row's name within its table, with the benchmark in front where the table holds several; conditions that vary
+    have columns."""
+    return group.params(record) if len(block) == 1 else f"{plain(group.benchmark)} {group.params(record)}"
 
 
 def heading(run: Run, block: Sequence[Group]) -> str:
@@ -93,12 +96,19 @@ def heading(run: Run, block: Sequence[Group]) -> str:
 
 def columns(run: Run, block: Sequence[Group], shown: Sequence[Record]) -> list[str]:
     """The names of the columns, beside case, that have something to say for these rows."""
-    classes = block[0].classes
+    classes, varying = block[0].classes, block[0].conditions
+    sustained = any(record.conditions.load == "sustained" for record in shown)
     said = {
+        **dict.fromkeys(varying, True),
         "time": True,
         "rate": any((metric := number(record)) is not None and metric.unit != "ns" for record in shown),
+        "SM clock": sustained and any(clock_words(record) for record in shown),
+        "power": sustained and any(power_words(record) for record in shown),
+        "limit": any(limit_words(record) for record in shown),
+        "energy": any(record.metric("energy_per_flop") or record.metric("energy_per_byte") for record in shown),
         "of ceiling": any(ceiling_of(run, record) for record in shown),
         "of sheet": any(sheet_words(record) for record in shown),
+        "of right": any(is_wrong(record) for record in shown),
         (plain(classes[0]) if len(classes) == 1 else "class"): bool(classes),
         "status": any(record.status != "ok" or record.flags for record in shown),
     }
@@ -109,13 +119,37 @@ def cells(run: Run, group: Group, record: Record, names: Sequence[str]) -> list[
     """The row's text in each of those columns; empty where it has none."""
     metric, percent = number(record), percent_of_ceiling(run, record)
     have = {
+        **record.conditions.by_name,
         "time": time_words(record),
         "rate": "" if metric is None or metric.unit == "ns" else format_rate(metric.value, metric.unit),
+        "SM clock": clock_words(record),
+        "power": power_words(record),
+        "limit": limit_words(record),
+        "energy": energy_words(record),
         "of ceiling": "" if percent is None else f"{percent:.0f} %",
         "of sheet": sheet_words(record),
+        "of right": error_words(group, record),
         "status": status_words(record),
     }
     return [have.get(name, group.label(record)) for name in names]
+
+
+def clock_words(record: Record) -> str:
+    """The SM clock held while the row was measured: 1470 MHz; empty where it was not read."""
+    known = sorted(mhz for mhz in record.samples.sm_mhz if mhz)
+    return f"{percentile(known, 0.5):.0f} MHz" if known and number(record) is not None else ""
+
+
+def power_words(record: Record) -> str:
+    """The average power of the calls back to back: 691 W; empty where it was not measured."""
+    power = record.metric("power") if number(record) is not None else None
+    return "" if power is None else f"{power.value:.0f} W"
+
+
+def energy_words(record: Record) -> str:
+    """The energy of a flop, or of a byte where the row has no flops: 0.88 pJ/FLOP; empty where it was not measured."""
+    found = record.metric("energy_per_flop") or record.metric("energy_per_byte")
+    return "" if found is None or number(record) is None else format_rate(found.value, found.unit)
 
 
 def sheet_words(record: Record) -> str:
@@ -141,7 +175,12 @@ def status_words(record: Record) -> str:
     return ", ".join([*([] if record.status == "ok" else [record.status]), *record.flags])
 
 
-def reasons(group: Group) -> list[str]:
+def notes(block: Sequence[Group]) -> list[str]:
+    """The lines below a table: what rows that are wrong on purpose teach, and `reasons`."""
+    return [line for group in block for line in (*lessons(group), *reasons(block, group))]
+
+
+def reasons(block: Sequence[Group], group: Group) -> list[str]:
     """Why rows have no number, or one that cannot be: one line per status and reason, with the rows it holds for;
     failures first."""
     found: dict[tuple[str, str], list[Record]] = {}
@@ -154,7 +193,8 @@ def reasons(group: Group) -> list[str]:
             found.setdefault(("implausible", plain(why)), []).append(record)
     lines = []
     for (status, reason), records in list(found.items())[:REASONS]:
-        cases = group.case(records[0]) + (f" and {counted(len(records) - 1, 'more row')}" if len(records) > 1 else "")
+        case = f"{plain(group.benchmark)} {group.case(records[0])}" if len(block) > 1 else group.case(records[0])
+        cases = case + (f" and {counted(len(records) - 1, 'more row')}" if len(records) > 1 else "")
         lines.append(f"{status}: {cases}: {reason}")
     if len(found) > REASONS:
         lines.append(f"{counted(len(found) - REASONS, 'other reason')} not listed here: --format csv has all")

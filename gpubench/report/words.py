@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from gpubench.result import Conditions, Run
+from gpubench.result import CONDITIONS, Conditions, Run
 
 SEPARATOR = " · "
 
@@ -44,10 +44,19 @@ def device_name(run: Run) -> str:
     return plain(run.device.get("name") or f"unnamed {device_word(run)}")
 
 
-def conditions_words(conditions: Conditions) -> str:
-    """cold, burst; the data distribution is named where it is not the usual one."""
-    words = [conditions.cache, conditions.load] + ([conditions.data] if conditions.data != "normal" else [])
-    return ", ".join(words)
+def conditions_words(*asked: Conditions) -> str:
+    """The conditions of rows, every one there is among them: cold, burst; cold and hot, burst. The data distribution is
+    named where it is not always the usual one."""
+    return ", ".join(conditions_by_name(asked).values())
+
+
+def conditions_by_name(asked: Iterable[Conditions]) -> dict[str, str]:
+    """The same by the name of the condition."""
+    chosen = [each.by_name for each in dict.fromkeys(asked)]
+    words = {name: " and ".join(dict.fromkeys(each[name] for each in chosen)) for name in CONDITIONS}
+    if words["data"] == CONDITIONS["data"][0]:
+        del words["data"]
+    return {name: word for name, word in words.items() if word}
 
 
 def counted(count: int, noun: str) -> str:

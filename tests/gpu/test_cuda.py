@@ -21,7 +21,7 @@ if not torch.cuda.is_available():
 from gpubench.devices import Batch  # noqa: E402
 from gpubench.devices.cuda import CudaDevice  # noqa: E402
 from gpubench.devices.find import find  # noqa: E402
-from gpubench.devices.timers import activities_of, profile  # noqa: E402
+from gpubench.devices.records import activities_of  # noqa: E402
 from gpubench.discovery import load_suite  # noqa: E402
 from gpubench.errors import DeviceUnavailable, UsageError  # noqa: E402
 from gpubench.executor import Bench, WorkerProcess  # noqa: E402
@@ -154,15 +154,16 @@ def test_records_are_counted(device: Any) -> None:
         y.zero_()
         y.copy_(x)
 
-    profile(work)
-    found = profile(work)
+    source = device._probe.source
+    source.session(work)
+    found = source.session(work)
     assert len(found) == 9
     assert [a.kind for a in found[:7]] == ["kernel"] * 7
     assert {a.kind for a in found[7:]} <= {"kernel", "memset", "memcpy"}, "and zero_ is not lost"
     assert [a.correlation for a in found] == sorted({a.correlation for a in found})
     assert all(before.end_ns <= after.start_ns for before, after in pairwise(found))
     assert all(a.grid and a.block for a in found[:7])
-    assert len(activities_of(device.flush)) >= 2
+    assert len(activities_of(source, device.flush)) >= 2
 
 
 def test_a_call_of_several_kernels_is_timed_from_first_to_last(device: Any) -> None:
@@ -213,7 +214,7 @@ def test_time_grows_with_the_work(device: Any) -> None:
 
 
 def test_an_unknown_timer(device: Any) -> None:
-    assert list(device.timers("auto")) == ["cupti", "event"]
+    assert list(device.timers("auto")) == ["cupti", "graph", "event"]
     with pytest.raises(UsageError, match="no timer 'host' on a GPU"):
         device.timers("host")
 
@@ -243,7 +244,7 @@ def test_cold_is_slower_than_hot(device: Any) -> None:
 
 
 def _flush(device: Any) -> list[Any]:
-    return activities_of(device.flush)
+    return activities_of(device._probe.source, device.flush)
 
 
 # Rows
@@ -257,7 +258,9 @@ def test_the_step_at_1792(device: Any, sweep: Suite) -> None:
     assert time_of(odd) > 1.5 * time_of(aligned)
     for record in (aligned, odd):
         assert record.timer is not None
-        assert (record.timer.name, record.timer.reason) == ("cupti", None)
+        assert record.timer.name == "cupti"
+        assert record.timer.reason is not None
+        assert record.timer.reason.startswith("records add up: ")
         assert record.flags == []
         assert record.check is not None
         assert 0 < record.check.error < record.check.tolerance

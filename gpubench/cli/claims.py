@@ -1,0 +1,77 @@
+"""`gpubench claims`: what a stored run says about the lecture's claims."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from gpubench.cli import options
+from gpubench.cli.stored import begin, find, read, store_of
+
+if TYPE_CHECKING:
+    from gpubench.discovery import Library
+    from gpubench.result import Run
+    from gpubench.statements import Statement
+
+
+def claims(
+    run: Annotated[str | None, typer.Argument(metavar="RUN", help=f"The run: {options.RUN_WORDS}.")] = None,
+    claim: Annotated[str | None, typer.Argument(metavar="ID", help="One claim in full, such as C58.")] = None,
+    rejudge: Annotated[
+        bool, typer.Option("--rejudge", help="Judge the file's rows by today's rules; the file stays as it is.")
+    ] = False,
+    json: options.JsonOnly = False,
+    results: options.Results = None,
+    quiet: options.Quiet = False,
+    no_color: options.NoColor = False,
+    debug: options.Debug = False,
+) -> None:
+    """The lecture's claims: predicted, measured, control, verdict."""
+    from gpubench.claims import stored
+    from gpubench.discovery import Library
+    from gpubench.jsonfile import dumps, shown
+    from gpubench.report import claims as report
+
+    library = Library()
+    statements = library.claims()
+    if run is not None and claim is None and run.upper() in statements:
+        run, claim = None, run
+    chosen = None if claim is None else _chosen(claim, statements)
+    settings, screen = begin(results=results, quiet=quiet, no_color=no_color, debug=debug)
+    path = find(run, store_of(settings), screen)
+    found = read(path, screen)
+    judged = _judged(found, library, statements) if rejudge else stored(found, shown(path))
+    if not found.claims and not rejudge:
+        screen.say("this run holds no verdicts; --rejudge judges its rows")
+    if json:
+        listed = [each for each in judged if chosen is None or each["id"] == chosen.id]
+        screen.document(dumps({"run_id": found.run_id, "rejudged": rejudge, "claims": listed}, indent=1))
+    elif chosen is None:
+        screen.show(report.table(found, judged, statements, _rules(library)))
+    else:
+        one = next((each for each in judged if each["id"] == chosen.id), None)
+        screen.document(report.full(found, chosen, one, screen.width))
+
+
+def _chosen(word: str, statements: dict[str, Statement]) -> Statement:
+    """The claim that a word is the id of."""
+    from gpubench.errors import UsageError
+    from gpubench.nearest import did_you_mean
+
+    if word.upper() not in statements:
+        raise UsageError(f"no claim {word!r}{did_you_mean(word.upper(), statements)}", "gpubench claims")
+    return statements[word.upper()]
+
+
+def _judged(run: Run, library: Library, statements: dict[str, Statement]) -> list[dict[str, Any]]:
+    """The verdicts of today's rules on the rows of a file. A suite that is not here any more has none."""
+    from gpubench.claims import in_run
+
+    suites = {name: library.suite(name) for name in {record.suite for record in run.records} & set(library.names())}
+    return in_run(run, statements.values(), suites)
+
+
+def _rules(library: Library) -> dict[str, str]:
+    """The suite of each claim that there is a rule for."""
+    return {claim: suite.name for suite in library.suites().values() for claim in suite.claims}

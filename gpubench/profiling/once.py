@@ -1,0 +1,152 @@
+"""The process inside ncu: `python -m gpubench.profiling.once REQUEST`, started by `gpubench.profiling.counting`.
+
+Each case is prepared, compiled, run and verified as for a measurement, by the same code; where samples would be taken,
+it is called once between the marks that ncu counts by. No timer is active. What became of each case is told in a file,
+a line of JSON each: {"0": "ok"}, {"1": "wrong result: …"}, first {"copy": bytes} or {"failed": why}.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+from gpubench import jsonfile
+from gpubench.devices import Batch, Call, Device
+from gpubench.discovery import load_suite
+from gpubench.errors import CaseError, DeviceLost, GpubenchError, Skip
+from gpubench.profiling.counting import COPY
+from gpubench.profiling.rawpage import LABEL
+from gpubench.result import Conditions, Record, Timer
+from gpubench.runner import Effort, measure
+from gpubench.sampling import Stopping
+from gpubench.suite import Case, Suite
+from gpubench.workload import Workload
+
+Tell = Callable[[dict[str, Any]], None]
+
+
+class Once:
+    """A device whose sampler makes one call, marked with a label. In everything else it is the device."""
+
+    def __init__(self, device: Device, label: str) -> None:
+        self._device = device
+        self.label = label
+        self.marked = False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._device, name)
+
+    def timers(self, asked: str) -> Sequence[str]:
+        """None that times."""
+        return ("ncu",)
+
+    def replicas(self, workload: Workload, conditions: Conditions) -> int:
+        """One."""
+        return 1
+
+    def sampler(self, workloads: Sequence[Workload], conditions: Conditions, timer: str) -> OneCall:
+        """See Device."""
+        return OneCall(self, workloads[0].call)
+
+    def call_ns(self, call: Call, n: int) -> list[int]:
+        """Nothing is called again."""
+        return []
+
+    def telemetry(self) -> dict[str, Any]:
+        """Nothing is asked of the machine either."""
+        return {}
+
+    def mark(self, call: Call) -> None:
+        """Make the call inside the marks."""
+        with self._device.counted(f"{LABEL}{self.label}"):
+            call()
+        self.marked = True
+
+
+class OneCall:
+    """The sampler of one call. Its readings are no times."""
+
+    def __init__(self, once: Once, call: Call) -> None:
+        self.timer = Timer("ncu", 1.0)
+        self._once = once
+        self._call = call
+
+    def warm_up(self) -> float:
+        """Nothing: the call has been made and verified."""
+        return 0.0
+
+    def batch(self, n: int) -> Batch:
+        """See Sampler."""
+        self._once.mark(self._call)
+        return Batch([1] * n, [1] * n, [None] * n)
+
+
+def main() -> None:
+    """Serve the request in the file that the command line names."""
+    faulthandler.enable()
+    request = jsonfile.loads(Path(sys.argv[1]).read_bytes(), "the request")
+    with open(request["told"], "ab", buffering=0) as file:
+
+        def tell(message: dict[str, Any]) -> None:
+            file.write(jsonfile.dumps(message).encode() + b"\n")
+
+        serve(request, tell)
+
+
+def serve(request: dict[str, Any], tell: Tell) -> None:
+    """Count the copy of known bytes, then each case, until all are done or the device is lost."""
+    from gpubench.devices.find import find
+
+    try:
+        device, _ = find(request["device"])
+    except GpubenchError as error:
+        tell({"failed": str(error)})
+        return
+    _known_copy(device, tell)
+    suites: dict[str, Suite] = {}
+    for number, asked in enumerate(request["cases"]):
+        try:
+            tell({str(number): _count(asked, str(number), device, request["seed"], suites)})
+        except DeviceLost as error:
+            tell({str(number): str(error)})
+            return
+        except GpubenchError as error:  # a suite that cannot be loaded
+            tell({str(number): str(error)})
+
+
+def _known_copy(device: Device, tell: Tell) -> None:
+    try:
+        call, moved = device.known_copy()
+        call()
+        device.synchronize()
+        Once(device, COPY).mark(call)
+        tell({COPY: moved})
+    except (CaseError, Skip) as error:
+        tell({COPY: f"no copy of known bytes: {error}"})
+    finally:
+        device.release()
+
+
+def _count(asked: dict[str, Any], label: str, device: Device, seed: int, suites: dict[str, Suite]) -> str:
+    """Count one case: "ok", or why it was not counted."""
+    file = asked["file"]
+    if file not in suites:
+        suites[file] = load_suite(Path(file))
+    suite, name = asked["benchmark"].split("/")
+    conditions = replace(Conditions(**asked["conditions"]), load="burst")  # one call is no load
+    case = Case(suite, name, asked["params"], conditions)
+    once = Once(device, label)
+    effort = Effort(Stopping(samples=1), "ncu", seed)
+    *_, record = measure(suites[file].benchmarks[name], case, cast(Device, once), effort)
+    assert isinstance(record, Record)
+    if once.marked and record.status == "ok":
+        return "ok"
+    return record.reason or "it is timed by a stopwatch of its own, which ncu cannot follow"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,79 @@
+"""The counters of one row as a table: what was counted, of the whole call and of each of its kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from gpubench.report.grid import Column, Grid
+from gpubench.report.words import SEPARATOR, conditions_words, device_name, plain
+from gpubench.result import Record, Run
+from gpubench.units import format_bytes, three_digits
+
+KERNELS = 4
+"""Kernels with a column of their own; the call's figures are of all."""
+FACTS = frozenset({"source", "cache_control", "known_copy", "kernels", "not_counted", "unavailable"})
+"""Keys of a row's counters that are no counters."""
+
+
+def table(run: Run, record: Record) -> RenderableType:
+    """A heading, the kernels, a row for each counter, and what to make of the bytes."""
+    counters = record.counters
+    heading = SEPARATOR.join([plain(record.id), device_name(run), conditions_words(record.conditions)])
+    kernels = counters["kernels"]
+    names = [f"#{number} {kernel_words(kernel)}" for number, kernel in enumerate(kernels, 1)]
+    shown = kernels[:KERNELS] if len(kernels) > 1 else []
+    grid = Grid(
+        [Column("counter"), Column("call", right=True)]
+        + [Column(f"#{number}", right=True, optional=True) for number in range(1, len(shown) + 1)]
+    )
+    keys = dict.fromkeys(key for part in (*kernels, counters) for key in part if key in counters or key in kernels[0])
+    for key in keys:
+        if key in FACTS or key in ("name", "grid", "block"):
+            continue
+        grid.add(key, value_words(key, counters.get(key, ...)), *(value_words(key, part.get(key)) for part in shown))
+    lines = [*bytes_words(record), *remarks(counters)]
+    return Group(Text(heading, style="bold"), *map(Text, names), grid, *map(Text, lines))
+
+
+def kernel_words(kernel: Mapping[str, Any]) -> str:
+    """A kernel's name with its grid and block."""
+    sizes = ["×".join(map(str, kernel[key])) for key in ("grid", "block") if kernel.get(key)]
+    words = " of ".join(sizes)
+    return plain(kernel["name"]) + (f"  ({words} threads)" if len(sizes) == 2 else "")
+
+
+def value_words(name: str, value: Any) -> str:
+    """A figure: bytes in SI units, counts in full, ratios in three digits; `–` for one that could not be had, nothing
+    where several kernels have none in common."""
+    if value is ...:
+        return ""
+    if value is None:
+        return "–"
+    if "bytes" in name:
+        return format_bytes(value)
+    return f"{value:,}" if isinstance(value, int) else three_digits(value)
+
+
+def bytes_words(record: Record) -> list[str]:
+    """The bytes that DRAM moved beside those the algorithm needs, where both are known."""
+    parts = [record.counters.get(name) for name in ("dram_bytes_read", "dram_bytes_write")]
+    if None in parts or record.work is None or not record.work.bytes:
+        return []
+    moved = sum(parts)  # type: ignore[arg-type]
+    needed = record.work.bytes
+    share = three_digits(moved / needed)
+    return [f"DRAM moved {format_bytes(moved)}; the algorithm needs {format_bytes(needed)} ({share} times)"]
+
+
+def remarks(counters: Mapping[str, Any]) -> list[str]:
+    """How far the counts can be trusted, and what is missing."""
+    lines = []
+    if copy := counters.get("known_copy"):
+        known = format_bytes(copy["bytes"])
+        lines.append(f"a copy of {known} counts {100 * copy['error']:+.2f} % by {plain(counters['source'])}")
+    lines += [f"not counted: {plain(name)}" for name in counters.get("not_counted", ())]
+    return lines + [f"no {plain(name)}: {plain(why)}" for name, why in counters.get("unavailable", {}).items()]

@@ -1,0 +1,80 @@
+"""A command `ncu` that counts what it is told to: it runs its child as the real one does, and writes a raw page.
+
+FAKE_NCU says how it behaves; its own command line is appended to FAKE_NCU_SAID. With FAKE_NCU_TOLD it says that
+all went well instead of running its child.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+RANGE = "thread Domain:Push/Pop_Range:PL_Type:PL_Value:CLR_Type:Color:Msg_Type:Msg"
+
+SCRIPT = f"""#!{sys.executable} -IS
+import csv, json, os, sys
+
+words, how = sys.argv[1:], os.environ.get("FAKE_NCU", "")
+if words == ["--version"]:
+    print("NVIDIA (R) Nsight Compute Command Line Profiler\\nVersion 2025.3.1.0 (build 36398880) (public-release)")
+    sys.exit()
+if "FAKE_NCU_SAID" in os.environ:
+    with open(os.environ["FAKE_NCU_SAID"], "a") as file:
+        file.write(json.dumps(words) + "\\n")
+if how == "held":
+    with open(os.environ["TOY_TELL"], "w") as tell:
+        tell.write(str(os.getpid()))
+    with open(os.environ["TOY_GO"]) as go:
+        go.read()
+place = words.index("--log-file") + 1
+child, metrics = words[place + 1 :], words[words.index("--metrics") + 1].split(",")
+with open(child[-1]) as file:
+    request = json.load(file)
+cases = request["cases"]
+if "FAKE_NCU_TOLD" in os.environ:
+    status = 0
+    with open(request["told"], "w") as told:
+        for line in ({{"copy": 1000}}, *({{str(number): "ok"}} for number in range(len(cases)))):
+            print(json.dumps(line), file=told)
+else:
+    import subprocess
+
+    status = subprocess.run(child).returncode
+values = {{metric: str(100 * number) for number, metric in enumerate(metrics, 1)}}
+values |= {{"dram__bytes_read.sum": "400", "dram__bytes_write.sum": "1,600" if how == "off" else "600"}}
+values |= {{"smsp__inst_executed.sum": "10", "smsp__thread_inst_executed.sum": "320"}}
+with open(words[place], "w", newline="") as log:
+    print("==PROF== Connected to process 1234 (python)", file=log)
+    unknown = [metric for metric in metrics if "gmma" in metric or "dram__bytes_read" in metric]
+    if how == "denied":
+        print("==ERROR== ERR_NVGPUCTRPERM - The user does not have permission to access NVIDIA GPU Performance Counters"
+              " on the target device 0.", file=log)
+    elif how == "taken":
+        print("==ERROR== Profiling failed because a driver resource was unavailable. Ensure that no other tool (like"
+              " DCGM) is concurrently collecting profiling data.", file=log)
+    elif how == "unknown" and unknown:
+        pattern = unknown[0].replace(".", "\\\\.")
+        print(f"==ERROR== Failed to find metric regex:^{{pattern}}$", file=log)
+    elif how != "silent":
+        page = csv.writer(log, quoting=csv.QUOTE_ALL)
+        page.writerow(["ID", "Process ID", "{RANGE}", "Kernel Name", "Block Size", "Grid Size", *metrics])
+        page.writerow([""] * 6 + ["byte" if "bytes" in metric else "" for metric in metrics])
+        name = "void other<int>(float*)" if how == "other" else "fake_kernel(float *)"
+        for number, label in enumerate(["copy", *map(str, range(len(cases)))]):
+            if how != "missing" or label != "1":
+                inside = "" if how == "unranged" else f'1 "<default domain>:gpubench-{{label}}:none:none:none"'
+                page.writerow([number, 1234, inside, name, "(1, 1, 1)", "(1, 1, 1)", *(values[m] for m in metrics)])
+    print("==PROF== Disconnected from process 1234", file=log)
+sys.exit(status)
+"""
+
+
+def install(folder: Path) -> dict[str, str]:
+    """Put it into a folder; the variables of a command that finds it there, and keeps what it was asked."""
+    place = folder / "bin"
+    place.mkdir()
+    path = place / "ncu"
+    path.write_text(SCRIPT)
+    path.chmod(0o755)
+    return {"PATH": f"{place}{os.pathsep}{os.environ['PATH']}", "FAKE_NCU_SAID": str(folder / "ncu.said")}

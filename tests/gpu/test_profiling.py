@@ -1,0 +1,198 @@
+"""Hardware counters on a GPU: bytes of a known copy, sectors of known strides, tensor instructions, and restraint."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+if not torch.cuda.is_available():
+    pytest.skip("needs a CUDA device", allow_module_level=True)
+pytest.importorskip("cupy")
+
+from gpubench import surroundings  # noqa: E402
+from gpubench.profiling import counting, metrics  # noqa: E402
+from gpubench.profiling.counting import Job, Pass, count, reason_of  # noqa: E402
+from gpubench.result import Conditions, Param  # noqa: E402
+from gpubench.suite import Case  # noqa: E402
+
+if surroundings.find_ncu() is None:
+    pytest.skip("needs ncu", allow_module_level=True)
+
+ELEMENTS = 1 << 20
+WARP = 32
+
+KERNELS = """
+extern "C" __global__ void strided(const float* x, float* out, long long stride) {
+    const long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x;
+    out[i] = x[i * stride];
+}
+
+extern "C" __global__ void halves(const float* x, float* out, long long split) {
+    const long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x;
+    float value = x[i];
+    if (threadIdx.x % 32 < split) {
+        for (int step = 0; step < 1000; step++) value = value * 0.5f + 1.0f;
+    }
+    out[i] = value;
+}
+"""
+
+SUITE = f"""
+import numpy as np
+from gpubench import Axis, Suite, Workload
+
+suite = Suite(__file__)
+strided = suite.kernel("strided", source="counted.cu")
+halves = suite.kernel("halves", source="counted.cu")
+N = {ELEMENTS}
+
+
+@suite.benchmark(stride=Axis([1]))
+def stride(device, stride):
+    x, out = device.random(N * stride, "float32"), device.unwritten(N, "float32")
+    return Workload(
+        run=strided(x, out, np.int64(stride), grid=N // 256, block=256),
+        output=out, reference=lambda: x[::stride], reference_name="slice", bytes=8 * N, accumulate="exact",
+    )
+
+
+@suite.benchmark(threads=Axis([32]))
+def branch(device, threads):
+    import torch
+
+    x, out = device.random(N, "float32"), device.unwritten(N, "float32")
+
+    def reference():
+        value = x.double().clone()
+        taken = torch.arange(N, device=x.device) % 32 < threads
+        for _ in range(1000):
+            value = torch.where(taken, value * 0.5 + 1.0, value)
+        return value
+
+    return Workload(
+        run=halves(x, out, np.int64(threads), grid=N // 256, block=256),
+        output=out, reference=reference, reference_name="the same in float64", reduction=1000,
+    )
+
+
+@suite.benchmark(n=Axis([2048]), dtype=Axis(["bfloat16"], choices=["bfloat16", "float32"]))
+def product(device, n, dtype):
+    import torch
+
+    a, b, out = device.random((n, n), dtype, 1), device.random((n, n), dtype, 2), device.unwritten((n, n), dtype)
+    return Workload(
+        run=lambda: torch.mm(a, b, out=out), output=out,
+        reference=lambda: a.double() @ b.double(), reference_name="float64", flops=2 * n**3, reduction=n,
+    )
+
+
+@suite.benchmark(wrong=Axis([1]))
+def broken(device, wrong):
+    x, out = device.random(N, "float32"), device.unwritten(N, "float32")
+    return Workload(
+        run=lambda: out.copy_(x).add_(wrong), output=out, reference=lambda: x, reference_name="x", accumulate="exact"
+    )
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("counted")
+    (place / "counted.cu").write_text(KERNELS)
+    (place / "counted.py").write_text(SUITE)
+    return place
+
+
+def job(folder: Path, benchmark: str, conditions: Conditions | None = None, **params: Param) -> Job:
+    return Job(Case("counted", benchmark, params, conditions or Conditions()), folder / "counted.py")
+
+
+def passed(jobs: list[Job], words: str | None = None) -> Pass:
+    said: list[str] = []
+    found = count(jobs, metrics.chosen(words, None), device="cuda:0", seed=1, timeout=120.0, tell=said.append)
+    if found.problems and "permission" in found.problems[0]:
+        pytest.skip(found.problems[0])
+    assert found.problems == [], said
+    return found
+
+
+STRIDES = {1: 4, 2: 8, 4: 16, 8: 32, 32: 32}
+
+
+@pytest.fixture(scope="module")
+def counts(folder: Path) -> list[dict[str, Any]]:
+    """One pass of everything with the default set."""
+    jobs = [job(folder, "stride", stride=stride) for stride in STRIDES]
+    jobs += [job(folder, "branch", threads=threads) for threads in (32, 16, 8)]
+    jobs += [job(folder, "product", n=2048, dtype=dtype) for dtype in ("bfloat16", "float32")]
+    jobs += [job(folder, "broken", wrong=1), job(folder, "stride", Conditions("hot"), stride=1)]
+    return passed(jobs).counters
+
+
+def test_a_copy_of_known_bytes_is_counted_within_two_percent(counts: list[dict[str, Any]]) -> None:
+    copy = counts[0]["known_copy"]
+    assert copy["bytes"] >= 64 * torch.cuda.get_device_properties(0).L2_cache_size
+    assert abs(copy["error"]) <= counting.COPY_TOLERANCE
+
+
+@pytest.mark.parametrize("place", range(len(STRIDES)))
+def test_sectors_per_request_follow_the_stride_exactly(counts: list[dict[str, Any]], place: int) -> None:
+    row, sectors = counts[place], list(STRIDES.values())[place]
+    assert reason_of(row) is None
+    assert row["global_load_requests"] == ELEMENTS // WARP
+    assert row["sectors_per_load_request"] == sectors
+    assert row["sectors_per_store_request"] == 4
+    assert row["kernels"][0]["name"].startswith("strided")
+    assert row["kernels"][0]["grid"] == [ELEMENTS // 256, 1, 1]
+
+
+def test_divergence_leaves_threads_idle(counts: list[dict[str, Any]]) -> None:
+    whole, half, quarter = (counts[len(STRIDES) + place]["threads_per_instruction"] for place in range(3))
+    assert whole > 31.9
+    assert 15 < half < 18
+    assert 7 < quarter < 11
+
+
+def test_only_the_low_precision_product_uses_tensor_cores(counts: list[dict[str, Any]]) -> None:
+    low, full = counts[len(STRIDES) + 3], counts[len(STRIDES) + 4]
+    assert sum(low[name] or 0 for name in ("hmma_instructions", "gmma_instructions")) > 0
+    assert sum(full[name] or 0 for name in ("hmma_instructions", "gmma_instructions")) == 0
+
+
+def test_a_wrong_result_has_no_counters(counts: list[dict[str, Any]]) -> None:
+    assert "wrong result" in str(reason_of(counts[-2]))
+
+
+def test_hot_rows_are_counted_without_a_flush(counts: list[dict[str, Any]]) -> None:
+    assert counts[-1]["cache_control"] == "none"
+    assert counts[-1]["sectors_per_load_request"] == 4
+
+
+def test_a_metric_that_no_chip_has_costs_only_itself(folder: Path) -> None:
+    (row,) = passed([job(folder, "stride", stride=1)], "dram_bytes_read,sm__no_such_thing.sum").counters
+    assert row["dram_bytes_read"] > 0
+    assert row["sm__no_such_thing.sum"] is None
+    assert "sm__no_such_thing.sum" in row["unavailable"]
+
+
+def test_every_counter_of_the_table_is_known_here(folder: Path) -> None:
+    (row,) = passed([job(folder, "stride", stride=1)], ",".join(metrics.COUNTERS)).counters
+    assert row.get("unavailable", {}) == {}
+
+
+def test_the_clocks_are_as_before(folder: Path) -> None:
+    def locked() -> str:
+        query = ["nvidia-smi", "-q", "-d", "CLOCK", "-i", "0"]
+        try:
+            text = subprocess.run(query, capture_output=True, text=True, check=True).stdout
+        except (OSError, subprocess.CalledProcessError):
+            pytest.skip("needs nvidia-smi")
+        return text[text.find("Applications Clocks") : text.find("Max Clocks")]
+
+    before = locked()
+    passed([job(folder, "stride", stride=1)], "dram_bytes_read")
+    assert locked() == before

@@ -1,0 +1,169 @@
+"""A pass under ncu: which kernels are a row's, and what is said where there are none. The ncu here is `fakencu`."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command import FAULTS, OK
+from fakencu import install
+
+from gpubench.profiling import counting
+from gpubench.profiling.counting import Job, base_name, count
+from gpubench.profiling.metrics import COUNTERS, Counter, chosen
+from gpubench.result import Conditions, KernelSeen
+from gpubench.suite import Case
+
+SEEN = [KernelSeen("fake_kernel(float*)", grid=[1, 1, 1])]
+DRAM = (COUNTERS["dram_bytes_read"], COUNTERS["dram_bytes_write"])
+
+
+def job(n: int = 1, cache: Any = "cold", kernels: Sequence[KernelSeen] = SEEN) -> Job:
+    return Job(Case("ok", "double", {"n": n, "dtype": "float32"}, Conditions(cache)), Path(OK), kernels)
+
+
+def passed(
+    folder: Path, jobs: Sequence[Job], how: str = "", counters: Sequence[Counter] = DRAM, **more: Any
+) -> counting.Pass:
+    env = {**os.environ, **install(folder), "FAKE_NCU": how, "FAKE_NCU_TOLD": "1"}
+    return count(jobs, counters, device="fake", seed=0, timeout=60.0, environ=env, **more)
+
+
+def test_rows_get_the_counters_of_their_own_kernels(tmp_path: Path) -> None:
+    found = passed(tmp_path, [job(1), job(2)])
+    copy = {"bytes": 1000, "counted": 1000, "error": 0.0}
+    values = {"dram_bytes_read": 400, "dram_bytes_write": 600}
+    kernel = {"name": "fake_kernel(float *)", "grid": [1, 1, 1], "block": [1, 1, 1], **values}
+    row = {"source": "ncu 2025.3.1.0", "cache_control": "all", "known_copy": copy, **values, "kernels": [kernel]}
+    assert found.counters == [row, row]
+    assert (found.copy, found.problems) == (copy, [])
+
+
+def test_hot_and_cold_rows_are_counted_apart_and_keep_their_order(tmp_path: Path) -> None:
+    found = passed(tmp_path, [job(1, "hot"), job(2), job(3, "hot")])
+    assert [row["cache_control"] for row in found.counters] == ["none", "all", "none"]
+    said = [json.loads(line) for line in (tmp_path / "ncu.said").read_text().splitlines()]
+    assert [words[words.index("--cache-control") + 1] for words in said] == ["all", "none"]
+    assert all(words[words.index("--clock-control") + 1] == "none" for words in said)
+
+
+def test_metrics_that_are_not_known_are_left_out_or_replaced(tmp_path: Path) -> None:
+    found = passed(tmp_path, [job()], "unknown", chosen(None, None))
+    (row,) = found.counters
+    assert row["dram_bytes_read"] == 100  # by its other name, which is then the first metric asked for
+    assert row["gmma_instructions"] is None
+    assert list(row["unavailable"]) == ["gmma_instructions"]
+    assert row["threads_per_instruction"] == 32
+    assert len((tmp_path / "ncu.said").read_text().splitlines()) == 3
+
+
+@pytest.mark.parametrize(
+    ("how", "words"),
+    [
+        ("denied", "hardware counters need permission (ERR_NVGPUCTRPERM)"),
+        ("taken", "another profiler holds the hardware counters"),
+        ("silent", "ncu counted no kernel"),
+        ("unranged", "ncu shows no NVTX ranges"),
+    ],
+)
+def test_one_line_says_why_there_are_none(tmp_path: Path, how: str, words: str) -> None:
+    found = passed(tmp_path, [job(1), job(2)], how)
+    (line,) = found.problems
+    assert line.startswith(f"no counters: {words}")
+    assert line.endswith("; bytes are inferred from time")
+    assert [words in str(counting.reason_of(row)) for row in found.counters] == [True, True]
+
+
+def test_without_ncu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(counting.surroundings, "find_ncu", lambda environ: None)
+    found = count([job()], DRAM, device="fake", seed=0, timeout=60.0)
+    assert found.problems[0].startswith("no counters: ncu is not installed")
+    assert found.counters[0]["unavailable"]["counters"].startswith("ncu is not installed")
+
+
+def test_an_ncu_that_cannot_be_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(counting.surroundings, "find_ncu", lambda environ: str(tmp_path))
+    found = count([job()], DRAM, device="fake", seed=0, timeout=60.0)
+    assert "ncu cannot be started: Permission denied" in found.problems[0]
+
+
+def test_a_device_that_is_not_there_is_the_reason(tmp_path: Path) -> None:
+    env = {**os.environ, **install(tmp_path), "FAKE_NCU": "silent"}
+    found = count([job()], DRAM, device="moon", seed=0, timeout=60.0, environ=env)
+    assert "--device 'moon' is not a device" in found.problems[0]
+
+
+def test_a_case_without_kernels_and_one_with_others_are_told_apart(tmp_path: Path) -> None:
+    found = passed(tmp_path, [job(1), job(2), job(3, kernels=[KernelSeen("scale", grid=[1, 1, 1])])], "missing")
+    one, two, three = map(counting.reason_of, found.counters)
+    assert one is None
+    assert two == "ncu counted no kernel of this case (copies and sets are none)"
+    assert three == "other kernels were counted than timed: fake_kernel with grid [1, 1, 1] was only counted"
+
+
+@pytest.mark.parametrize(
+    ("seen", "fits"),
+    [
+        ([], True),
+        ([KernelSeen("ns::fake_kernel<4>(T1)", grid=[1, 1, 1])], True),
+        ([KernelSeen("fake_kernel", grid=[1, 1, 1]), KernelSeen("Memset", "memset")], True),
+        ([KernelSeen("fake_kernel", grid=[2, 1, 1])], False),
+        ([KernelSeen("fake_kernel", grid=[1, 1, 1], count=2)], False),
+        ([KernelSeen("fake_kernel", grid=[1, 1, 1]), KernelSeen("more", grid=[1, 1, 1])], False),
+    ],
+)
+def test_kernels_are_held_against_those_that_were_timed(tmp_path: Path, seen: list[KernelSeen], fits: bool) -> None:
+    (row,) = passed(tmp_path, [job(kernels=seen)]).counters
+    assert (counting.reason_of(row) is None) is fits
+    assert row.get("not_counted") == (["Memset (1 a call)"] if len(seen) == 2 and fits else None)
+
+
+def test_bytes_that_are_off_are_said(tmp_path: Path) -> None:
+    found = passed(tmp_path, [job()], "off")
+    assert found.problems == ["counted bytes are off: a copy of known bytes reads +100.0 %"]
+    assert found.counters[0]["known_copy"]["error"] == 1.0
+
+
+def test_a_case_that_takes_too_long_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(counting, "OPEN_TIMEOUT", 0.0)
+    monkeypatch.setattr(counting, "LISTEN_S", 0.01)
+    env = {**os.environ, **install(tmp_path)}
+    (tmp_path / "bin/ncu").write_text("#!/bin/sh\nexec sleep 600\n")
+    with pytest.raises(counting._Failed, match=r"took longer than 0\.01 s"):
+        counting._wait([str(tmp_path / "bin/ncu")], tmp_path / "said", _empty(tmp_path / "told"), 0.01, env)
+
+
+def _empty(path: Path) -> Path:
+    path.touch()
+    return path
+
+
+def test_the_last_words_under_ncu_are_told(tmp_path: Path) -> None:
+    loud = Job(Case("faults", "fault", {"how": "chatter", "when": "run"}, Conditions()), Path(FAULTS))
+    told: list[str] = []
+    env = {**os.environ, **install(tmp_path)}
+    count([loud], DRAM, device="fake", seed=0, timeout=60.0, environ=env, tell=told.append)
+    assert "chatter on stdout" in told
+
+
+@pytest.mark.parametrize(
+    ("name", "base"),
+    [
+        ("read", "read"),
+        (
+            "void at::native::vectorized_elementwise_kernel<4, at::X<float>, 2>(int, T2)",
+            "vectorized_elementwise_kernel",
+        ),
+        ("void (anonymous namespace)::softmax<float>(float*)", "softmax"),
+        ("void <unnamed>::softmax<float>(float *)", "softmax"),
+        ("cutlass::Kernel2<cutlass_80_tensorop>(Params)", "Kernel2"),
+        ("nvjet_tst_128x256_64x4_1x2_h_bz_coopA_NNT", "nvjet_tst_128x256_64x4_1x2_h_bz_coopA_NNT"),
+        ("", ""),
+    ],
+)
+def test_the_part_of_a_name_that_tools_agree_on(name: str, base: str) -> None:
+    assert base_name(name) == base

@@ -1,0 +1,158 @@
+"""The scoreboard, one claim in full, and the line at the end of a run."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pytest
+from builders import make_record, make_run
+from rich.console import Console
+
+from gpubench.finding import TIMES
+from gpubench.report import claims as report
+from gpubench.report.closing import closing_lines
+from gpubench.result import Metric
+from gpubench.statements import Statement
+
+
+def statement(name: str, **fields: Any) -> Statement:
+    base: dict[str, Any] = {
+        "section": "A section",
+        "short": f"words of {name}",
+        "claim": f"Claim {name}.",
+        "right": "true",
+        "source": "a book",
+        "suite": "toy",
+        "benchmarks": ("b",),
+        "rule": "A rule.",
+    }
+    return Statement(name, **(base | fields))
+
+
+STATEMENTS = {
+    each.id: each
+    for each in (
+        statement("C01"),
+        statement("C02", suite=None, benchmarks=(), rule="", untested="Nobody can."),
+        statement("C03", section="Another", right="false", corrected="Better so."),
+        statement("C04"),
+        statement("C05", suite="later"),
+    )
+}
+RULES = {"C01": "toy", "C03": "toy", "C04": "toy"}
+
+
+def effect(verdict: str = "HOLDS", value: float | None = 2.0, **fields: Any) -> dict[str, Any]:
+    low, high = (None, None) if value is None else (value - 0.01, value + 0.02)
+    base = {"name": "time of a over b", "value": value, "low": low, "high": high, "unit": TIMES, "at_least": 1.8,
+            "at_most": 2.2, "verdict": verdict}  # fmt: skip
+    return base | fields
+
+
+def claim(name: str, verdict: str = "HOLDS", **fields: Any) -> dict[str, Any]:
+    base: dict[str, Any] = {
+        "id": name, "verdict": verdict, "statement": f"Claim {name}.", "corrected": None, "effects": [effect()],
+        "control": [effect(name="c", value=1.0, at_least=0.9, at_most=1.1)], "prediction": {"waves": 2, "share": 0.5},
+        "proof": "B", "rows": ["toy/b[n=64]"], "rule": "0123456789abcdef", "reason": None, "note": None,
+    }  # fmt: skip
+    return base | fields
+
+
+def printed(judged: list[dict[str, Any]], width: int = 80) -> str:
+    text = io.StringIO()
+    Console(file=text, width=width, color_system=None).print(report.table(make_run([]), judged, STATEMENTS, RULES))
+    return text.getvalue()
+
+
+def test_the_scoreboard() -> None:
+    text = printed([claim("C03", "PARTLY", reason="too little"), claim("C01")])
+    lines = text.splitlines()
+    assert lines[0] == "claims · NVIDIA H200 · 1 hold · 1 partly"
+    places = [
+        text.index(word) for word in ("A section", "\nC01 ", "Another", "\nC03 ", "\nC03: too little", "\nnot run: C04")
+    ]
+    assert places == sorted(places)
+    (row,) = [line for line in lines if line.startswith("C01 ")]
+    assert row.split() == [
+        "C01",
+        "words",
+        "of",
+        "C01",
+        "1.80",
+        "to",
+        "2.20",
+        "2.00",
+        "[1.99,",
+        "2.02]",
+        "1.00",
+        "HOLDS",
+        "B",
+    ]
+    assert "not run: C04: gpubench run toy" in text
+    assert "no rule in this version: C05" in text
+    assert "not testable: C02: gpubench claims C02 says why" in text
+    assert max(map(len, lines)) <= 80
+
+
+def test_what_has_no_figures_is_said_below_the_table() -> None:
+    none = {"effects": [], "control": [], "proof": None}
+    text = printed([claim(name, "NOT TESTABLE HERE", reason="a CPU", **none) for name in ("C01", "C04")])
+    assert "not testable here: C01, C04: a CPU" in text
+    assert "predicted" not in text
+
+
+def test_the_effect_that_decides_and_the_control_that_failed_are_shown() -> None:
+    effects = [effect(), effect("ABSENT", 1.0, name="other", at_least=4, at_most=None)]
+    text = printed([claim("C01", "PARTLY", effects=effects)])
+    assert "≥ 4.00" in text
+    assert "1.00 [0.990, 1.02]" in text
+    assert "1.50 failed" in printed([claim("C01", "INVALID", control=[effect(), effect("INVALID", 1.5)])])
+    assert "–" in printed([claim("C01", "INCONCLUSIVE", effects=[effect("INCONCLUSIVE", None)])])
+
+
+def test_one_claim_in_full() -> None:
+    record = make_record("toy", "b")
+    record.metrics.append(Metric("cycles", 33.4, "cycles", "lower"))
+    text = report.full(make_run([record]), STATEMENTS["C03"], claim("C03", "PARTLY", reason="too little"), 72)
+    for line in (
+        "the lecture  wrong · a book",
+        "corrected    Better so.",
+        "measured by  toy/b",
+        "model        waves 2",
+        "             share 0.500",
+        "effect       time of a over b: 2.00 [1.99, 2.02], expected 1.80 to 2.20:",
+        "row          toy/b[n=64]  100 µs, cycles 33.4 cycles",
+        "verdict      PARTLY (proof B: by time)",
+        "why          too little",
+        "version      rule 0123456789abcdef",
+    ):
+        assert f"\n{line}\n" in text
+    assert max(map(len, text.splitlines())) <= 72
+
+
+def test_a_claim_that_the_run_says_nothing_about() -> None:
+    assert "\nverdict      NOT RUN: gpubench run toy\n" in report.full(make_run([]), STATEMENTS["C01"], None, 80)
+    untested = report.full(make_run([]), STATEMENTS["C02"], None, 80)
+    assert untested.endswith("\nnot tested   Nobody can.\nverdict      NOT TESTABLE HERE\n")
+
+
+def test_text_of_a_file_moves_no_cursor() -> None:
+    bad = claim("C01", "PARTLY", reason="a\x1b[2Jb\nc", effects=[effect(name="x\x1b[31m")])
+    for text in (printed([bad]), report.full(make_run([]), STATEMENTS["C01"], bad, 80)):
+        assert "\x1b" not in text
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "line"),
+    [
+        ([], None),
+        (["HOLDS", "HOLDS", "PARTLY", "INFO"], "claims: 2 hold · 1 partly · 1 for information; gpubench claims"),
+        (["NOT TESTABLE HERE", "ABSENT"], "claims: 1 absent · 1 not testable here; gpubench claims"),
+    ],
+)
+def test_the_line_at_the_end_of_a_run(verdicts: list[str], line: str | None) -> None:
+    run = make_run(claims=[claim(f"C{number:02}", verdict) for number, verdict in enumerate(verdicts)])
+    lines = closing_lines(run, "x.json")
+    assert [each for each in lines if each.startswith("claims:")] == ([] if line is None else [line])
+    assert lines[-2:] == ["saved x.json", "next  gpubench roofline · gpubench show --all"]
