@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from gpubench import Axis, Skip, Suite, Workload
+from gpubench import TIMES, Axis, Effect, Finding, Skip, Suite, Workload
 
 suite = Suite(__file__)
 
@@ -291,4 +291,32 @@ def shared_read(device: Any, blocks: int) -> Workload:
         level="shared",
         roof="shared memory read",
         primary="bytes",
+    )
+
+
+# The lecture's claims.
+
+NEARER = 5, 16
+"""Shared memory over DRAM: 7 to 8 on an H200, 12.5 on an A100, by their makers' figures."""
+ALIKE = 0.7, 1.3
+"""Two streams through the same memory."""
+
+
+@suite.claim("C15")
+def on_chip(view: Any) -> Finding:
+    """Shared memory gives several times the bytes of DRAM. What either costs cannot be measured."""
+    view.needs_gpu("a CPU has no shared memory")
+    fastest = {
+        name: min(view.rows(name), key=lambda row: row.summary.median_ns / row.work.bytes)
+        for name in ("shared-read", "l2-read", "read", "copy")
+    }
+    dram = fastest["read"]
+    ratio = view.ratio(dram, fastest["shared-read"], per="bytes")
+    return Finding(
+        effects=(
+            Effect("rate of shared memory over DRAM", ratio, TIMES, *NEARER),
+            Effect("rate of L2 over DRAM", view.ratio(dram, fastest["l2-read"], per="bytes"), TIMES),
+        ),
+        controls=(Effect("rate of a copy over a read", view.ratio(dram, fastest["copy"], per="bytes"), "1", *ALIKE),),
+        note="the price of either memory is not tested",
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpubench import Axis, Suite, Workload
+from gpubench import TIMES, Axis, Effect, Estimate, Finding, RowsMissing, Suite, Workload
 from gpubench.model import matmul as work
 
 suite = Suite(__file__)
@@ -62,3 +62,97 @@ def matmul(device: Any, n: int, m: int, k: int, dtype: str, layout: str) -> Work
         roof=f"{dtype} matmul",
         labels={"alignment": f"{work.alignment(m, n, k, layout, itemsize)} B"},
     )
+
+
+# The lecture's claims.
+
+DROP, DROPS = 1.05, 3
+"""A local drop is a rate that falls by more than this from one size to the next; three of them are no accident."""
+STEP, ALIKE = 1.2, 1.25
+"""Rows aligned to 16 bytes against odd sizes beside them, by rate; and sizes that are both multiples of 8."""
+OFTEN = 0.8
+"""The share of the prime sizes that are slower."""
+
+
+def by_size(view: Any) -> dict[int, Any]:
+    """The square rows of one dtype and layout by n."""
+    rows = view.rows("matmul")
+    first = {name: rows[0].params[name] for name in ("dtype", "layout")}
+    square = [row for row in view.rows("matmul", **first) if len({row.params[name] for name in "mnk"}) == 1]
+    return {row.params["n"]: row for row in sorted(square, key=lambda row: row.params["n"])}
+
+
+def drops(view: Any, rows: dict[int, Any]) -> Effect:
+    """How many sizes are slower than the size before by more than DROP: for certain, as measured, and perhaps."""
+    if len(rows) < 10:
+        raise RowsMissing("ten sizes at least are a curve")
+    pairs = list(zip(rows.values(), list(rows.values())[1:], strict=False))
+    found = [view.ratio(after, before, per="flops") for before, after in pairs]
+    sure, seen, maybe = (sum(value > DROP for value in values) for values in (
+        (each.low for each in found), (each.value for each in found), (each.high for each in found)
+    ))  # fmt: skip
+    return Effect("local drops of more than 5 %", Estimate(seen, sure, maybe), "1", DROPS)
+
+
+def quiet(view: Any, rows: dict[int, Any]) -> Effect:
+    """The control: the median of a row is known far better than a drop is large."""
+    found = sorted((each.high - each.low) / 2 / each.value for each in map(view.median, rows.values()))
+    middle = found[len(found) // 2]
+    return Effect(
+        "half-width of a row's median, in the middle", Estimate(middle, middle, middle), "1", 0, (DROP - 1) / 2
+    )
+
+
+@suite.claim("C24")
+def it_undulates(view: Any) -> Finding:
+    """The rate of a square product falls again and again as the matrix grows."""
+    rows = by_size(view)
+    return Finding(effects=(drops(view, rows),), controls=(quiet(view, rows),))
+
+
+@suite.claim("C01")
+def not_monotone(view: Any) -> Finding:
+    """The curve falls again and again. That three causes explain it is not tested: no model has all three yet."""
+    found = drops(view, by_size(view))
+    note = "drops are counted; how much of the curve the three causes explain is not"
+    return Finding(effects=(Effect(found.name, found.found),), note=note)
+
+
+@suite.claim("C57")
+def by_divisibility(view: Any) -> Finding:
+    """Odd sizes are slower than the multiples of 8 beside them."""
+    rows = by_size(view)
+    odd = [(row, rows[n + side]) for n, row in rows.items() for side in (-1, 1) if n % 2 and (n + side) % 64 == 0
+           and n + side in rows]  # fmt: skip
+    even = [(rows[n + side], row) for n, row in rows.items() for side in (-8, 8) if n % 64 == 0 and n + side in rows]
+    return Finding(
+        effects=(Effect("time per flop of odd sizes over multiples of 64", _pairs(view, odd), TIMES, STEP),),
+        controls=(Effect("multiples of 8 over multiples of 64", _pairs(view, even), "1", 1 / ALIKE, ALIKE),),
+    )
+
+
+@suite.claim("C55")
+def no_primes(view: Any) -> Finding:
+    """A prime size is slower than the next multiple of 64."""
+    rows = by_size(view)
+    primes = [(row, rows[above]) for n, row in rows.items() if _is_prime(n) and (above := -(-n // 64) * 64) in rows]
+    if not primes:
+        raise RowsMissing("no prime size beside a multiple of 64")
+    found = [view.ratio(row, above, per="flops") for row, above in primes]
+    low, value, high = (sum(limit > STEP for limit in limits) / len(found) for limits in (
+        [each.low for each in found], [each.value for each in found], [each.high for each in found]
+    ))  # fmt: skip
+    name = f"share of {len(found)} prime sizes that are slower by a fifth"
+    return Finding(effects=(Effect(name, Estimate(value, low, high), "1", OFTEN),), controls=(quiet(view, rows),))
+
+
+def _pairs(view: Any, pairs: list[tuple[Any, Any]]) -> Estimate:
+    """The middle one of the ratios of pairs of rows, by time per flop, with the limits of its own."""
+    if not pairs:
+        raise RowsMissing("no sizes beside each other")
+    found = sorted((view.ratio(over, under, per="flops") for over, under in pairs), key=lambda each: each.value)
+    return found[len(found) // 2]
+
+
+def _is_prime(n: int) -> bool:
+    return n > 1 and all(n % factor for factor in range(2, int(n**0.5) + 1))

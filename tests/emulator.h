@@ -11,6 +11,8 @@
 #define __global__
 #define __device__
 #define __forceinline__ inline
+#define __noinline__
+#define __launch_bounds__(...)
 #define __shared__ static
 
 struct dim3 {
@@ -22,8 +24,15 @@ struct alignas(8) float2 {
 struct alignas(16) float4 {
     float x, y, z, w;
 };
+struct alignas(16) uint4 {
+    unsigned x, y, z, w;
+};
 inline float2 make_float2(float x, float y) { return {x, y}; }
 inline float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
+inline float rsqrtf(float x) { return 1 / std::sqrt(x); }
+inline float __fdividef(float x, float y) { return x / y; }
+inline float fast_exponential(float x) { return std::exp(x); }
+#define __expf fast_exponential  // the C library has one of that name
 inline float __uint_as_float(unsigned bits) {
     float value;
     __builtin_memcpy(&value, &bits, sizeof value);
@@ -104,6 +113,16 @@ void launch(void (*kernel)(Args...), unsigned grid, unsigned block, void** given
 }  // namespace emulator
 
 inline void __syncthreads() { emulator::rest(); }
+
+inline void __threadfence() {}
+
+// No thread is interrupted but where it waits.
+template <class T>
+T atomicAdd(T* at, T value) {
+    const T before = *at;
+    *at += value;
+    return before;
+}
 
 inline float __shfl_down_sync(unsigned, float value, int far) {
     emulator::exchanged[threadIdx.x] = value;

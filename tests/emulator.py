@@ -1,6 +1,7 @@
 """Runs the text of a raw kernel without a GPU: compiled as C++ against emulator.h, one thread after the other.
 
-It shows what a kernel computes and which accesses it makes, never how fast; kernels in PTX are beyond it.
+It shows what a kernel computes and which accesses it makes, never how fast. Kernels in PTX are beyond it, but for the
+PTX of suites/include, which emulator_machine.h and its like stand in for.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import numpy as np
 from gpubench.devices.analogue import COMPILERS
 from gpubench.workload import Kernel
 
+HEADERS = ("emulator.h", "emulator_machine.h", "emulator_async.h", "emulator_tensor.h")
 COMPILER = next(filter(None, map(shutil.which, COMPILERS)), None)
 
 
@@ -51,8 +53,10 @@ def _library(source: Path, defines: tuple[tuple[str, Any], ...], entries: tuple[
     emulated = "".join(f"EMULATE({entry})\n" for entry in entries)
     with tempfile.TemporaryDirectory() as folder:
         made = Path(folder) / "kernels.so"
-        text = f'#include "{Path(__file__).with_suffix(".h")}"\n#include "{source}"\n{emulated}'
-        options = ["-std=c++17", "-O1", "-w", "-shared", "-fPIC", *(f"-D{name}={value}" for name, value in defines)]
+        before = [Path(__file__).with_name(name) for name in HEADERS]
+        text = "".join(f'#include "{file}"\n' for file in (*before, source)) + emulated
+        macros = [f"-D{name}={value}" for name, value in defines]
+        options = ["-std=c++17", "-O1", "-w", "-shared", "-fPIC", f"-I{source.parent / 'include'}", *macros]
         subprocess.run([COMPILER, *options, "-xc++", "-", "-o", made], input=text, text=True, check=True)
         return ctypes.CDLL(str(made))
 

@@ -1,0 +1,93 @@
+"""Occupancy: how many warps does a multiprocessor need, and how many of them can parallelism in each thread replace?"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from gpubench import Axis, Metric, Skip, Suite, Workload
+from gpubench.model import execution, hierarchy
+
+suite = Suite(__file__)
+
+CHAINS = suite.kernel("independent_chains", defines={"ILP": [1, 2, 4, 8]})
+COPY = suite.kernel("copy_with", defines={"ILP": [1, 2, 4, 8]})
+
+LINKS = 2048
+"""Links of a chain."""
+OTHER_REGISTERS = 16
+"""Registers of a thread of the copy beside those that its loads fill."""
+BLOCK_WARPS = 32
+"""The most warps of a block."""
+
+
+def grid_of(device: Any, warps: int) -> tuple[int, int]:
+    """Blocks of the grid and threads of a block that put `warps` warps on each multiprocessor."""
+    facts = device.facts()
+    most = facts.get("threads_per_multiprocessor")
+    if most and 32 * warps > most:
+        raise Skip(f"a multiprocessor of this GPU holds {most // 32} warps")
+    share = -(-warps // BLOCK_WARPS)
+    if warps % share:
+        raise Skip(f"{warps} warps are not {share} equal blocks")
+    return share * (facts.get("multiprocessors") or 1), 32 * warps // share
+
+
+@suite.benchmark(
+    warps=Axis([4, 8, 16, 32, 64], quick=[4, 16, 64]),
+    ilp=Axis([1, 2, 4, 8], quick=[1, 4]),
+)
+def fma(device: Any, warps: int, ilp: int) -> Workload:
+    """fp32 multiply-adds a clock with few warps a multiprocessor, each thread with `ilp` independent chains."""
+    import numpy as np
+
+    grid, threads = grid_of(device, warps)
+    out, clocks = device.unwritten(grid * threads, "float32"), device.unwritten((grid, 2), "int64")
+    links = ilp * LINKS
+    done = 32 * warps * links
+    expected = execution.hiding(warps, ilp, device.facts())
+    enough = warps * ilp >= expected.get("enough", math.inf)
+    return Workload(
+        run=CHAINS(
+            out, clocks, np.float32(1), np.int32(LINKS), np.int64(out.numel()), grid=grid, block=threads, ILP=ilp
+        ),
+        output=out,
+        reference=lambda: out.new_full(out.shape, links + sum(range(ilp))),
+        reference_name="the number of links",
+        flops=2 * out.numel() * links,
+        accumulate="exact",
+        primary="flops",
+        dtype="float32",
+        labels={"control": "more than enough"} if enough else {},
+        prediction=expected,
+        metrics=lambda: [Metric("lanes", done / float(clocks[:, 0].double().median()), "1/clk", "higher")],
+    )
+
+
+@suite.benchmark(
+    warps=Axis([4, 8, 16, 32, 64], quick=[4, 64]),
+    ilp=Axis([1, 2, 4, 8], quick=[1, 4]),
+    mib=Axis([512], cpu=[16]),
+)
+def copy(device: Any, warps: int, ilp: int, mib: int) -> Workload:
+    """Copy a buffer in DRAM with few warps a multiprocessor, each thread with `ilp` loads of 16 bytes in flight."""
+    import numpy as np
+
+    grid, threads = grid_of(device, warps)
+    registers, held = 4 * ilp + OTHER_REGISTERS, device.facts().get("registers_per_multiprocessor")
+    if held and registers * 32 * warps > held:
+        raise Skip(f"{warps} warps of {registers} registers a thread are more than a multiprocessor has")
+    words = mib * 2**20 // 4
+    source, target = device.random(words, "float32"), device.unwritten(words, "float32")
+    return Workload(
+        run=COPY(source, target, np.int64(words // 4), grid=grid, block=threads, ILP=ilp),
+        output=target,
+        reference=lambda: source,
+        reference_name="the source",
+        bytes=2 * mib * 2**20,
+        accumulate="exact",
+        primary="bytes",
+        dtype="float32",
+        level="DRAM",
+        prediction=hierarchy.little(32 * 16 * warps * ilp, device.facts(), moved=2),
+    )
