@@ -1,6 +1,7 @@
 # `make` alone lists the targets. Everything is installed into .venv/ and nowhere else.
 PYTHON ?= python3
 CONSTRAINTS ?= constraints.txt
+BENCH ?= results/bench
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -10,13 +11,14 @@ PIN := $(if $(CONSTRAINTS),--constraint $(CONSTRAINTS))
 STAMP := $(VENV)/.installed$(subst /,-,$(addprefix -,$(CONSTRAINTS)))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-slow test-gpu check kernels pictures bench-startup wheel-check clean
+.PHONY: help setup run test test-slow test-gpu check kernels pictures bench bench-startup wheel-check clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r t d; do printf '  %-20s %s\n' "$$t" "$$d"; done
 	@echo
 	@echo '  PYTHON=python3.12    the interpreter .venv/ is made with'
 	@echo '  CONSTRAINTS=FILE     other versions than constraints.txt; empty: whatever pyproject.toml admits'
+	@echo '  BENCH=FOLDER         where make bench keeps its figures and goes on from; MAMF=FILE: your mamf-finder.py'
 
 setup: $(STAMP) ## install gpubench and its tools into .venv/
 
@@ -56,10 +58,17 @@ check: setup ## style, types and import contracts
 
 kernels: setup ## compile the suites' CUDA C for every architecture, on any machine; what it uses, what it spills
 	$(BIN)/python scripts/kernels.py
+	$(BIN)/python scripts/kernels.py benchmarks/suites
 
 pictures: setup ## draw the pictures and figures of README and docs again, from the reference runs
 	$(BIN)/python scripts/pictures.py
 	$(BIN)/python scripts/readme.py
+	$(BIN)/python scripts/accuracy.py
+
+bench: setup ## how good gpubench is itself: start-up and, on a GPU, its timers and ceilings beside their peers (10 minutes)
+	$(BIN)/python benchmarks/startup.py
+	$(BIN)/python benchmarks/timer_accuracy.py --out $(BENCH)/timer-accuracy.json.gz
+	$(BIN)/python benchmarks/ceilings.py --out $(BENCH)/ceilings.json.gz $(if $(MAMF),--mamf $(MAMF))
 
 bench-startup: setup ## time the start of the installed command against its budgets
 	$(BIN)/python benchmarks/startup.py
