@@ -1,12 +1,14 @@
 """Draws the figures of README.md from the run files they name, so that no figure is typed by hand.
 
-A figure is a fenced block after a comment: <!-- curve: FILE -->, or closing, ceilings, kernels. Without arguments the
-blocks are redrawn; with --check nothing is written, and the exit status is 1 where a block differs.
+A figure is a fenced block after a comment: <!-- curve: FILE -->, or closing, ceilings, kernels, table. Without
+arguments the blocks are redrawn; with --check nothing is written, and the exit status is 1 where a block differs.
 """
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,9 +17,10 @@ if TYPE_CHECKING:
     from gpubench.result import Record
 
 ROOT = Path(__file__).resolve().parent.parent
-COMMENT = r"<!-- (?P<kind>curve|closing|ceilings|kernels): (?P<file>\S+) -->"
+COMMENT = r"<!-- (?P<kind>curve|closing|ceilings|kernels|table): (?P<file>\S+) -->"
 BLOCK = re.compile(rf"({COMMENT}\n```(?:text)?\n)(?P<body>.*?)(\n```)", re.DOTALL)
 WIDTH, HEIGHT = 100, 20
+PLAIN = {"COLUMNS": "100", "NO_COLOR": "1", "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8"}
 
 
 def drawn(text: str) -> str:
@@ -26,12 +29,17 @@ def drawn(text: str) -> str:
 
 
 def figure(kind: str, file: str) -> str:
-    """One figure of a run file: its curve, its two lines of findings, its ceilings, or the kernels of two sizes."""
+    """One figure of a run file: its curve, its two lines of findings, its ceilings, the kernels of two sizes, or what
+    `gpubench show` prints of it."""
     from gpubench.report.closing import closing_lines
     from gpubench.report.curve import curve
     from gpubench.store import read_run
     from gpubench.units import format_rate
 
+    if kind == "table":
+        command = [sys.executable, "-m", "gpubench", "show", str(ROOT / file), "--no-plot"]
+        done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT, env=os.environ | PLAIN)
+        return done.stdout.strip()
     run = read_run(ROOT / file)
     if kind == "closing":
         return "\n".join(closing_lines(run, file)[:2])

@@ -21,6 +21,9 @@ SUITES = Path(__file__).parents[2] / "suites"
 ALIKE = 0.015
 """How far two medians of one case in one process may lie apart: noise, and the place its memory got."""
 
+WORKSPACE = 64 << 20
+"""What torch and its libraries may keep of the memory for themselves, from the first matrix product on."""
+
 
 @pytest.fixture(scope="module")
 def device() -> CudaDevice:
@@ -62,5 +65,5 @@ def test_a_small_attention_is_the_same_after_a_large_one(device: CudaDevice) -> 
     assert median_ns(again) == pytest.approx(median_ns(small), rel=ALIKE)
     assert again.telemetry["peak_bytes"] == small.telemetry["peak_bytes"]
     tensors = 4 * 2 * 16 * 1024 * 64 * 2
-    assert tensors <= small.telemetry["peak_bytes"] < 2 * tensors, "its own, not the large one's"
-    assert large.telemetry["peak_bytes"] > 10 * small.telemetry["peak_bytes"]
+    assert tensors <= small.telemetry["peak_bytes"] < tensors + WORKSPACE, "its own, not the large one's"
+    assert large.telemetry["peak_bytes"] > 8 * 8 * tensors, "64 times the elements"

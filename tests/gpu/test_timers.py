@@ -281,13 +281,23 @@ def test_the_clock_beside_a_batch_of_any_size(device: Any, clock: SmClock) -> No
         assert all(mhz is not None and 300 < mhz < 5000 for mhz in read)
 
 
-COST_S = 0.15
-"""What a typical case may cost: sampling and timer, at default settings."""
+COST_S, SCATTERED_S = 0.15, 0.5
+"""What a case may cost, sampling and timer, at default settings; and one of a few µs with a cold cache, whose readings
+scatter by some 4 %, so that a median to half a percent takes 80 to 200 of them (0.17 to 0.35 s on an H200)."""
 
 
-@pytest.mark.parametrize("what", ["scale", "matmul 1024", "matmul 4096"])
-@pytest.mark.parametrize("conditions", [COLD, HOT], ids=["cold", "hot"])
-def test_the_cost_of_a_case(device: Any, what: str, conditions: Conditions) -> None:
+@pytest.mark.parametrize(
+    ("what", "conditions", "most_s"),
+    [
+        ("scale", COLD, SCATTERED_S),
+        ("scale", HOT, COST_S),
+        ("matmul 1024", COLD, SCATTERED_S),
+        ("matmul 1024", HOT, COST_S),
+        ("matmul 4096", COLD, COST_S),
+        ("matmul 4096", HOT, COST_S),
+    ],
+)
+def test_the_cost_of_a_case(device: Any, what: str, conditions: Conditions, most_s: float) -> None:
     def call() -> None:
         torch.mm(a, b, out=c) if what != "scale" else torch.mul(a, 2.0, out=c)
 
@@ -305,7 +315,7 @@ def test_the_cost_of_a_case(device: Any, what: str, conditions: Conditions) -> N
         counts.append(len(last.samples.gpu_ns))
         rules.append(last.stopped_by)
     print(f"\n{what}, {conditions.cache}: {[f'{cost:.3f}' for cost in costs]} s for {counts} samples, {rules}")
-    assert min(costs) <= COST_S
+    assert min(costs) <= most_s
 
 
 def test_no_warning_reaches_the_user(device: Any, clock: SmClock) -> None:
