@@ -6,6 +6,7 @@ PTX of suites/include, which emulator_machine.h and its like stand in for.
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import shutil
 import subprocess
@@ -49,16 +50,30 @@ def emulate(kernel: Kernel, folder: Path, entries: tuple[str, ...]) -> Counts:
 
 @cache
 def _library(source: Path, defines: tuple[tuple[str, Any], ...], entries: tuple[str, ...]) -> ctypes.CDLL:
-    assert COMPILER is not None
     emulated = "".join(f"EMULATE({entry})\n" for entry in entries)
     with tempfile.TemporaryDirectory() as folder:
-        made = Path(folder) / "kernels.so"
-        before = [Path(__file__).with_name(name) for name in HEADERS]
-        text = "".join(f'#include "{file}"\n' for file in (*before, source)) + emulated
+        text, made = Path(folder) / "kernels.cpp", Path(folder) / "kernels.so"
+        text.write_text(f'#include "{_header()}"\n#include "{source}"\n{emulated}')
         macros = [f"-D{name}={value}" for name, value in defines]
-        options = ["-std=c++17", "-O1", "-w", "-shared", "-fPIC", f"-I{source.parent / 'include'}", *macros]
-        subprocess.run([COMPILER, *options, "-xc++", "-", "-o", made], input=text, text=True, check=True)
+        _compile(text, made, "-shared", f"-I{source.parent / 'include'}", *macros)
         return ctypes.CDLL(str(made))
+
+
+@cache
+def _header() -> Path:
+    """The headers of the emulator in one, and beside it what the compiler has made of them: they take most of the time
+    of a compilation. GCC reads them again wherever a macro of a kernel bears on them."""
+    folder = Path(tempfile.mkdtemp())
+    atexit.register(shutil.rmtree, folder)
+    header = folder / "emulated.h"
+    header.write_text("".join(f'#include "{Path(__file__).with_name(name)}"\n' for name in HEADERS))
+    _compile(header, header.with_suffix(".h.gch"), "-xc++-header")
+    return header
+
+
+def _compile(text: Path, made: Path, *options: str) -> None:
+    assert COMPILER is not None
+    subprocess.run([COMPILER, "-std=c++17", "-O1", "-w", "-fPIC", *options, text, "-o", made], check=True)
 
 
 def _value(arg: Any) -> Any:

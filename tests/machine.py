@@ -13,7 +13,8 @@ from gpubench.discovery import Library
 from gpubench.workload import Kernel, Workload
 
 FOLDER = Path(__file__).parent.parent / "suites"
-SUITES = Library(FOLDER).suites()
+LIBRARY = Library(FOLDER)
+SUITES = LIBRARY.suites()
 BENCHMARKS = {bench.path: bench for suite in SUITES.values() for bench in suite.benchmarks.values()}
 
 GPU = {
@@ -36,6 +37,15 @@ class Device:
 
     def facts(self) -> dict[str, Any]:
         return dict(self._facts)
+
+
+def globals_of(path: str) -> dict[str, Any]:
+    """What a benchmark's function finds in its file, by name: to be read, and with `monkeypatch.setitem` made small.
+
+    It is the function's own. A suite is loaded as a file whenever a library is asked for it, so that the module
+    sys.modules has under its name may be another one.
+    """
+    return BENCHMARKS[path].function.__globals__
 
 
 def build(cpu: Any, path: str, /, facts: dict[str, Any] | None = None, seed: int = 7, **params: Any) -> Workload:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from builders import GPU, make_run
-from command import FAKE, gpubench, one_line, saved, strict
+from command import FAKE, gpubench, one_line, saved, strict, within
 from worlds import WORLDS
 
 from gpubench import runfile
@@ -39,8 +39,8 @@ def test_a_run_keeps_the_verdicts_of_its_suites(tmp_path: Path) -> None:
 
 def test_today_s_rules_leave_the_file_alone(folder: Path) -> None:
     before = (folder / "run.json").read_bytes()
-    assert "--rejudge" in gpubench(folder, "claims", "run.json").stderr
-    done = gpubench(folder, "claims", "run.json", "--rejudge")
+    assert "--rejudge" in within(folder, "claims", "run.json").stderr
+    done = within(folder, "claims", "run.json", "--rejudge")
     assert done.returncode == 0
     assert "1 hold" in done.stdout.splitlines()[0] or "2 hold" in done.stdout.splitlines()[0]
     assert max(map(len, done.stdout.splitlines())) <= 80
@@ -49,7 +49,7 @@ def test_today_s_rules_leave_the_file_alone(folder: Path) -> None:
 
 def test_one_claim_in_full(folder: Path) -> None:
     for word in ("C58", "c58"):
-        text = gpubench(folder, "claims", "run.json", word, "--rejudge").stdout
+        text = within(folder, "claims", "run.json", word, "--rejudge").stdout
         for title in ("claim", "the lecture", "corrected", "experiment", "rule", "model", "effect", "control", "row"):
             assert f"\n{title} " in text
         assert "verdict      HOLDS (proof B: by time)" in text
@@ -66,10 +66,10 @@ def test_a_claim_without_a_run_named_is_of_the_latest(tmp_path: Path) -> None:
 
 
 def test_json(folder: Path) -> None:
-    document = strict(gpubench(folder, "claims", "run.json", "--rejudge", "--json").stdout)
+    document = strict(within(folder, "claims", "run.json", "--rejudge", "--json").stdout)
     assert document["rejudged"] is True
     assert [claim["id"] for claim in document["claims"]] == ["C58", "C59"]
-    one = strict(gpubench(folder, "claims", "run.json", "C58", "--rejudge", "--json").stdout)
+    one = strict(within(folder, "claims", "run.json", "C58", "--rejudge", "--json").stdout)
     assert [claim["verdict"] for claim in one["claims"]] == ["HOLDS"]
 
 
@@ -81,7 +81,7 @@ def test_json(folder: Path) -> None:
     ],
 )
 def test_wrong_words_are_one_line(folder: Path, words: list[str], said: str) -> None:
-    done = gpubench(folder, "claims", *words)
+    done = within(folder, "claims", *words)
     assert done.returncode == 2
     assert one_line(done.stderr)
     assert said in done.stderr
@@ -90,22 +90,22 @@ def test_wrong_words_are_one_line(folder: Path, words: list[str], said: str) -> 
 def test_a_file_whose_verdicts_are_broken_is_refused(folder: Path) -> None:
     text = (folder / "run.json").read_text()
     (folder / "run.json").write_text(text.replace('"claims":[]', '"claims":[{"id":"C58"}]'))
-    done = gpubench(folder, "claims", "run.json")
+    done = within(folder, "claims", "run.json")
     assert done.returncode == 2
     assert one_line(done.stderr)
     assert "claims[0]" in done.stderr
-    assert gpubench(folder, "claims", "run.json", "--rejudge").returncode == 0
-    assert gpubench(folder, "show", "run.json").returncode == 0
+    assert within(folder, "claims", "run.json", "--rejudge").returncode == 0
+    assert within(folder, "show", "run.json").returncode == 0
 
 
 def test_list_shows_the_claims_of_a_suite(tmp_path: Path) -> None:
     claims = Library(SUITES).claims()
-    one = gpubench(tmp_path, "list", "C47").stdout
+    one = within(tmp_path, "list", "C47").stdout
     assert "coalescing" in one
     assert " ".join(claims["C47"].claim.split()[:4]) in one
-    suite = gpubench(tmp_path, "list", "waves").stdout
+    suite = within(tmp_path, "list", "waves").stdout
     assert "\nC58" in suite
     assert "\nC59" in suite
     assert "C47" not in suite
-    assert "\nC58" not in gpubench(tmp_path, "list").stdout
-    assert len(strict(gpubench(tmp_path, "list", "--json").stdout)["claims"]) == 72
+    assert "\nC58" not in within(tmp_path, "list").stdout
+    assert len(strict(within(tmp_path, "list", "--json").stdout)["claims"]) == 72

@@ -13,10 +13,9 @@ from xml.etree import ElementTree
 
 import pytest
 from builders import CPU, GPU, make_bandwidth, make_matmul, make_record, make_run
-from command import FAKE, OK, gpubench, strict
+from command import FAKE, OK, gpubench, strict, within
 
 from gpubench import runfile
-from gpubench.cli import door
 from gpubench.exits import Exit
 from gpubench.result import Conditions, Metric, Record, Run
 
@@ -68,8 +67,8 @@ class Done:
 class Shell:
     """The command within this process, in a folder of its own: arguments in, both streams and an exit code out."""
 
-    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, capture: pytest.CaptureFixture[str]) -> None:
-        self.folder, self.monkeypatch, self.capture = folder, monkeypatch, capture
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.folder, self.monkeypatch = folder, monkeypatch
         for name in [name for name in os.environ if name.startswith(("GITHUB_", "GPUBENCH_", "CI"))]:
             monkeypatch.delenv(name)
         monkeypatch.setenv("GPUBENCH_RESULTS", str(folder / "results"))
@@ -77,12 +76,10 @@ class Shell:
         monkeypatch.chdir(folder)
 
     def __call__(self, *words: str) -> Done:
-        self.capture.readouterr()
-        code = door._run(list(words))
-        out, err = self.capture.readouterr()
-        assert "Traceback" not in err
-        assert "internal error" not in err
-        return Done(int(code), out, err)
+        done = within(self.folder, *words, env=os.environ)
+        assert "Traceback" not in done.stderr
+        assert "internal error" not in done.stderr
+        return Done(done.returncode, done.stdout, done.stderr)
 
     def save(self, name: str, run: Run) -> str:
         """A run file in the folder, or below it."""
@@ -91,8 +88,8 @@ class Shell:
 
 
 @pytest.fixture
-def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
-    return Shell(tmp_path, monkeypatch, capsys)
+def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shell:
+    return Shell(tmp_path, monkeypatch)
 
 
 # Every exit code, by the command itself
@@ -740,21 +737,21 @@ def test_a_sustained_run_is_not_comparable_with_a_burst_one(tmp_path: Path) -> N
         done = gpubench(tmp_path, "run", OK, *FAKE, "--load", load, "-o", f"{load}.json", "-q")
         assert done.returncode == 0, done.stderr
     said = "load: burst against sustained"
-    done = gpubench(tmp_path, "compare", "burst.json", "sustained.json")
+    done = within(tmp_path, "compare", "burst.json", "sustained.json")
     assert done.returncode == 7
     assert "ok/double · fp32 · cold, burst and sustained\n" in done.stdout
     assert f"not comparable: n=1 and 4 more rows: {said}\n" in done.stdout
     assert "5 matched · 5 not comparable\n" in done.stdout
     assert f"gpubench: not comparable (exit 7): 5 matched · 5 not comparable; {said}\n" in done.stderr
-    assert gpubench(tmp_path, "compare", "sustained.json", "burst.json", "--fail-on", "none").returncode == 7
-    row = gpubench(tmp_path, "compare", "burst.json", "sustained.json", "--why", "n=3", "-q")
+    assert within(tmp_path, "compare", "sustained.json", "burst.json", "--fail-on", "none").returncode == 7
+    row = within(tmp_path, "compare", "burst.json", "sustained.json", "--why", "n=3", "-q")
     assert (row.returncode, "ok/double[dtype=float32,n=3] (cold, burst and sustained)" in row.stdout) == (7, True)
     both = ("run", OK, *FAKE, "-p", "load=burst,sustained", "-p", "cache=hot,cold", "-q")
     assert gpubench(tmp_path, *both, "-o", "all.json").returncode == 0
-    done = gpubench(tmp_path, "compare", "burst.json", "all.json", "--json")
+    done = within(tmp_path, "compare", "burst.json", "all.json", "--json")
     counts = strict(done.stdout)["counts"]
     assert (done.returncode, counts) == (0, {"new": 15, "same": 5})
-    assert gpubench(tmp_path, "compare", "all.json", "all.json", "-q").returncode == 0
+    assert within(tmp_path, "compare", "all.json", "all.json", "-q").returncode == 0
 
 
 def test_rows_of_an_older_file_under_other_conditions_have_no_conditions_in_their_ids(shell: Shell) -> None:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
-from command import COMMAND, FAKE, LARGE, OK, gpubench, one_line, saved, start
+from command import COMMAND, FAKE, LARGE, OK, gpubench, one_line, saved, start, within
 
 TRUNCATED = '{"schema":"gpubench.run/1","run_id":"x","records":['
 
 # words, and what the one line must hold
-WRONG: list[tuple[list[str | bytes], str]] = [
+WRONG: list[tuple[list[str], str]] = [
     (["rnu"], "no such command 'rnu'. Did you mean 'run'? (gpubench --help)"),
     (["--device", "cpu"], "no such option: --device (gpubench --help)"),
     (["show", "one", "two"], "got unexpected extra argument(s) (two) (gpubench show --help)"),
@@ -19,7 +20,6 @@ WRONG: list[tuple[list[str | bytes], str]] = [
     (["run", "-p"], "option '-p' requires an argument (gpubench run --help)"),
     (["run", "matmull"], "no suite 'matmull'; did you mean matmul-sweep? (gpubench list)"),
     (["run", ""], "no suite ''"),
-    (["run", b"\xff[/b]\n\x1b[31m"], "no suite "),
     (["run", "matmul-sweep/nothing"], "no benchmark 'matmul-sweep/nothing'"),
     (["run", "nowhere/ok.py"], "nowhere/ok.py: no such file"),
     (["run", "broken.yaml"], "broken.yaml:1: not yaml"),
@@ -71,14 +71,24 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return found
 
 
-@pytest.mark.parametrize(("words", "part"), WRONG, ids=[repr(b" ".join(map(os.fsencode, w)))[-40:] for w, _ in WRONG])
-def test_what_is_wrong_is_one_line(folder: Path, words: list[str | bytes], part: str):
-    done = gpubench(folder, *words)
+def refused(folder: Path, done: subprocess.CompletedProcess[str], part: str) -> None:
     assert (done.returncode, done.stdout) == (2, ""), done.stderr
     assert one_line(done.stderr), done.stderr
     assert done.stderr.startswith("gpubench: ")
     assert part in done.stderr
     assert not saved(folder)
+
+
+@pytest.mark.parametrize(("words", "part"), WRONG, ids=[" ".join(words)[-40:] for words, _ in WRONG])
+def test_what_is_wrong_is_one_line(folder: Path, words: list[str], part: str):
+    refused(folder, within(folder, *words), part)
+
+
+@pytest.mark.parametrize(
+    ("words", "part"), [*WRONG[:2], (["run", b"\xff[/b]\n\x1b[31m"], "no suite "), (["show", "nan.json"], "NaN is not")]
+)
+def test_so_it_is_by_the_command_itself(folder: Path, words: list[str | bytes], part: str):
+    refused(folder, gpubench(folder, *words), part)
 
 
 def test_a_setting_of_the_environment_or_of_a_file_is_named_where_it_is_wrong(tmp_path: Path):

@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from command import FAKE, FAULTS, OK, gpubench, saved, statuses, strict
+from command import FAKE, FAULTS, OK, gpubench, saved, statuses, strict, within
 
 COMMANDS = ("run", "roofline", "list", "doctor", "info", "show", "claims", "profile", "compare", "baseline", "schema")
 HELPS = [(), *((name,) for name in COMMANDS), *(("baseline", name) for name in ("save", "list", "show", "rm"))]
@@ -49,14 +49,14 @@ def test_version(tmp_path: Path):
 
 @pytest.mark.parametrize("words", HELPS, ids=lambda words: " ".join(words) or "gpubench")
 def test_every_command_and_every_flag_has_help_within_80_columns(tmp_path: Path, words: tuple[str, ...]):
-    done = gpubench(tmp_path, *words, "--help")
+    done = within(tmp_path, *words, "--help")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.isascii()
     lines = done.stdout.splitlines()
     assert lines[0].startswith(" ".join(["Usage: gpubench", *words]))
     assert len(lines[2].split()) > 2
     assert max(map(len, lines)) <= 80
-    assert gpubench(tmp_path, *words, "-h").stdout == done.stdout
+    assert within(tmp_path, *words, "-h").stdout == done.stdout
     for number, line in enumerate(lines):
         if re.match(r"  -", line):
             after = lines[number + 1] if number + 1 < len(lines) else ""
@@ -64,12 +64,12 @@ def test_every_command_and_every_flag_has_help_within_80_columns(tmp_path: Path,
 
 
 def test_the_flags_of_run_are_spelled_as_documented(tmp_path: Path):
-    text = gpubench(tmp_path, "run", "--help").stdout
+    text = within(tmp_path, "run", "--help").stdout
     assert set(re.findall(r"(?<![\w-])--?[a-zA-Z][a-z-]*", text)) >= set(RUN_FLAGS)
 
 
 def test_every_command_is_in_the_help_under_its_group(tmp_path: Path):
-    text = gpubench(tmp_path, "--help").stdout
+    text = within(tmp_path, "--help").stdout
     places = [text.index(f"\n{group}:\n") for group in ("Start", "Understand", "Decide", "More")]
     assert places == sorted(places)
     assert set(re.findall(r"^  ([a-z]+) ", text, re.MULTILINE)) >= set(COMMANDS)
@@ -77,35 +77,35 @@ def test_every_command_is_in_the_help_under_its_group(tmp_path: Path):
 
 
 def test_show_is_the_latest_run_unless_one_is_named(folder: Path):
-    done = gpubench(folder, "show")
+    done = within(folder, "show")
     assert done.returncode == 0
     assert done.stdout.startswith("faults/fault · Fake device")
     assert re.fullmatch(r"latest run: results/\d{8}-\d{6}-fake-device-faults-[0-9a-f]{4}\.json\n", done.stderr)
-    done = gpubench(folder, "show", "latest~1", "-q")
+    done = within(folder, "show", "latest~1", "-q")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("ok/double · Fake device")
-    assert gpubench(folder, "show", "latest~2").returncode == 2
+    assert within(folder, "show", "latest~2").returncode == 2
 
 
 @pytest.mark.parametrize(
     "words", [("show", "--json"), ("show", "--format", "json"), ("roofline", "latest~1", "--json")]
 )
 def test_json_is_one_strict_document(folder: Path, words: tuple[str, ...]):
-    done = gpubench(folder, *words)
+    done = within(folder, *words)
     assert done.returncode == 0
     assert isinstance(strict(done.stdout), dict)
 
 
 def test_list_info_and_schema_give_one_strict_document_each(tmp_path: Path):
     (tmp_path / "gpubench.yaml").write_text("results: here\n")
-    found = strict(gpubench(tmp_path, "list", "matmul*", "--json").stdout)
+    found = strict(within(tmp_path, "list", "matmul*", "--json").stdout)
     assert "matmul-sweep" in str(found)
     assert "bandwidth/copy" not in str(found)
-    assert strict(gpubench(tmp_path, "info", *FAKE, "--json").stdout)["device"]["name"] == "Fake device"
-    paths = strict(gpubench(tmp_path, "info", "--paths", "--json", env={"GPUBENCH_RESULTS": ""}).stdout)
+    assert strict(within(tmp_path, "info", *FAKE, "--json").stdout)["device"]["name"] == "Fake device"
+    paths = strict(within(tmp_path, "info", "--paths", "--json", env={"GPUBENCH_RESULTS": ""}).stdout)
     assert paths["paths"]["results"] == str(tmp_path / "here")
     assert paths["paths"]["baselines"] == str(tmp_path / "gpubench-baselines")
-    schema = strict(gpubench(tmp_path, "schema").stdout)
+    schema = strict(within(tmp_path, "schema").stdout)
     assert schema["properties"]["schema"]
 
 
@@ -113,22 +113,20 @@ def test_a_run_file_in_a_folder_named_like_markup(folder: Path):
     (folder / "[/bold]").mkdir(parents=True, exist_ok=True)
     name = "[/bold]/a [red]run.json"
     shutil.copy(next((folder / "results").glob("*-ok-*.json")), folder / name)
-    done = gpubench(folder, "show", name, "--export", "[/bold]/[b].md")
+    done = within(folder, "show", name, "--export", "[/bold]/[b].md")
     assert (done.returncode, done.stderr) == (0, "exported [/bold]/[b].md\n")
     assert done.stdout.startswith("ok/double")
     (folder / name).write_text("{")
-    done = gpubench(folder, "show", name)
+    done = within(folder, "show", name)
     assert done.stderr.startswith(f"gpubench: {name}: ends in the middle")
 
 
 def test_a_roofline_is_exported_as_one(folder: Path):
-    done = gpubench(folder, "roofline", "latest~1", "--export", "roof.json", "--export", "roof.md", "--no-plot")
+    done = within(folder, "roofline", "latest~1", "--export", "roof.json", "--export", "roof.md", "--no-plot")
     assert done.returncode == 0
     assert done.stderr == "exported roof.json\nexported roof.md\n"
-    assert strict((folder / "roof.json").read_text()) == strict(
-        gpubench(folder, "roofline", "latest~1", "--json").stdout
-    )
-    assert gpubench(folder, "roofline", "latest~1", "--export", "roof.csv").returncode == 2
+    assert strict((folder / "roof.json").read_text()) == strict(within(folder, "roofline", "latest~1", "--json").stdout)
+    assert within(folder, "roofline", "latest~1", "--export", "roof.csv").returncode == 2
 
 
 def test_a_failed_export_of_show_leaves_the_old_file(folder: Path):
@@ -153,7 +151,7 @@ def test_a_failed_export_of_show_leaves_the_old_file(folder: Path):
 def test_colour_is_for_terminals_or_where_it_is_forced(
     folder: Path, words: tuple[str, ...], env: dict[str, str], coloured: bool
 ):
-    done = gpubench(folder, "show", *words, env={"TERM": "xterm-256color", **env})
+    done = within(folder, "show", *words, env={"TERM": "xterm-256color", **env})
     assert done.returncode == 0
     assert ("\x1b[" in done.stdout) == coloured
 
@@ -167,7 +165,7 @@ def test_forced_colour_makes_no_terminal_of_a_log(tmp_path: Path):
 
 def test_nothing_is_wider_than_80_columns(folder: Path):
     for words in (("list",), ("show", "--all"), ("info", *FAKE), ("roofline", "latest~1")):
-        done = gpubench(folder, *words)
+        done = within(folder, *words)
         assert done.returncode == 0, done.stderr
         assert max(map(len, done.stdout.splitlines())) <= 80, words
 
@@ -196,7 +194,7 @@ def test_the_c_locale_will_do(folder: Path):
 def test_reading_writes_nothing(folder: Path):
     before = saved(folder)
     for words in (("show",), ("roofline", "latest~1")):
-        assert gpubench(folder, *words).returncode == 0
+        assert within(folder, *words).returncode == 0
     assert saved(folder) == before
 
 

@@ -22,6 +22,7 @@ from command import (
     start,
     statuses,
     strict,
+    within,
 )
 
 
@@ -173,12 +174,12 @@ def test_a_device_lost_in_this_process_ends_the_run_with_the_culprit_named(tmp_p
 
 
 def test_dry_run_lists_the_cases_and_runs_nothing(tmp_path: Path):
-    done = gpubench(tmp_path, "run", FAULTS, "-p", "how=none,exit", *FAKE, "--dry-run", "--case-time", "2s")
+    done = within(tmp_path, "run", FAULTS, "-p", "how=none,exit", *FAKE, "--dry-run", "--case-time", "2s")
     assert done.returncode == 0
     assert done.stdout.splitlines() == [f"faults/fault[how={how},when=run]" for how in ("none", "exit")]
     assert done.stderr == "2 cases, at most 4 s of samples; set-up and checks come on top\n"
     assert not (tmp_path / "results").exists()
-    done = gpubench(tmp_path, "run", OK, *FAKE, "--dry-run", "--json", "--quick")
+    done = within(tmp_path, "run", OK, *FAKE, "--dry-run", "--json", "--quick")
     assert strict(done.stdout)["cases"] == [f"ok/double[dtype=float32,n={n}]" for n in (1, 2)]
 
 
@@ -273,7 +274,7 @@ def test_a_module_of_the_users_folder_does_not_stand_in_for_ours(tmp_path: Path)
 
 def test_a_suite_named_like_one_of_ours_is_refused(tmp_path: Path):
     shutil.copy(OK, tmp_path / "bandwidth.py")
-    done = gpubench(tmp_path, "run", "bandwidth.py", *FAKE)
+    done = within(tmp_path, "run", "bandwidth.py", *FAKE)
     assert done.returncode == 2
     assert one_line(done.stderr)
     assert "two suites are named bandwidth" in done.stderr
@@ -334,7 +335,7 @@ def spend(device, n):
 
 def ran(tmp_path: Path, *words: str, **env: str) -> list[str]:
     """The ids of the rows that a command would measure, without suite and benchmark."""
-    done = gpubench(tmp_path, "run", *words, *FAKE, "--dry-run", env=env)
+    done = within(tmp_path, "run", *words, *FAKE, "--dry-run", env=env)
     assert done.returncode == 0, done.stderr
     return [line.partition("[")[2].rstrip("]") for line in done.stdout.splitlines()]
 
@@ -366,7 +367,7 @@ def test_a_plan_asks_for_conditions_as_for_any_axis(tmp_path: Path):
 
 def test_a_condition_is_asked_for_once(tmp_path: Path):
     for name, value in (("cache", "hot"), ("load", "sustained"), ("data", "zeros")):
-        done = gpubench(tmp_path, "run", OK, *FAKE, f"--{name}", value, "-p", f"{name}={value}")
+        done = within(tmp_path, "run", OK, *FAKE, f"--{name}", value, "-p", f"{name}={value}")
         assert done.returncode == 2
         said = f"both --{name} and -p {name} are given (one list: -p {name}=VALUE,VALUE)"
         assert done.stderr == f"gpubench: {said}\n"

@@ -12,19 +12,18 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import emulator
+import machine
 import numpy as np
 import pytest
+from machine import FOLDER, LIBRARY, globals_of
 
-from gpubench.discovery import Library
 from gpubench.errors import Skip, Unsupported, WrongResult
 from gpubench.plan import cases, select
 from gpubench.workload import Kernel, Workload
 
-FOLDER = Path(__file__).parent.parent / "suites"
 STEMS = sorted(path.stem for path in FOLDER.glob("*.py"))
 
 STREAMS = ["read", "write", "copy", "scale", "triad"]
@@ -82,13 +81,12 @@ LANES = {"fp32": 1, "fp64": 1, "fp16x2": 2, "bf16x2": 2, "int32": 1}
 MACHINE = {"multiprocessors": 5, "last_level_cache_bytes": 2**18, "threads_per_multiprocessor": 2048}
 """What a small GPU would say of itself."""
 
-LIBRARY = Library(FOLDER)
 ELSEWHERE = {
     "atomics", "bank-conflicts", "clusters", "coalescing", "divergence", "execution", "instruction-mix", "launch",
     "memory-hierarchy", "occupancy", "tiling", "waves",
 }  # fmt: skip
 """Suites whose benchmarks have test files of their own: test_suites_execution.py, test_suites_hierarchy.py and such."""
-SUITES = {name: suite for name, suite in LIBRARY.suites().items() if name not in ELSEWHERE}
+SUITES = {name: suite for name, suite in machine.SUITES.items() if name not in ELSEWHERE}
 BENCHMARKS = {bench.path: bench for suite in SUITES.values() for bench in suite.benchmarks.values()}
 
 
@@ -136,9 +134,9 @@ def cpu() -> Iterator[Any]:
 @pytest.fixture(autouse=True)
 def small_traps(monkeypatch: pytest.MonkeyPatch) -> None:
     """Their sizes are no axes, so that all traps share a table."""
-    module = sys.modules[BENCHMARKS["traps/zeros"].function.__module__]
-    monkeypatch.setitem(module.PRODUCT, "cpu", 8)
-    monkeypatch.setitem(module.LARGE, "cpu", 100)
+    known = globals_of("traps/zeros")
+    monkeypatch.setitem(known["PRODUCT"], "cpu", 8)
+    monkeypatch.setitem(known["LARGE"], "cpu", 100)
 
 
 def build(
@@ -420,11 +418,10 @@ def test_the_flops_of_a_chain_are_its_fused_multiply_adds(cpu: Any, format: str)
 
 
 def test_the_constants_of_the_chains_are_those_of_their_sources(cpu: Any) -> None:
-    module = sys.modules[BENCHMARKS["peak/fma"].function.__module__]
+    known = globals_of("peak/fma")
     for file in ("peak.cu", "peak.cpp"):
         assert {name: macros(file)[name] for name in ("CHAINS", "LINKS")} == {
-            "CHAINS": module.CHAINS,
-            "LINKS": module.LINKS,
+            name: known[name] for name in ("CHAINS", "LINKS")
         }
     assert macros("peak.cu")["LINKS"] % macros("peak.cu")["UNROLLED"] == 0
     largest = macros("peak.cu")["LINKS"] + macros("peak.cu")["CHAINS"] - 1

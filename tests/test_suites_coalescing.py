@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 import emulator
 import numpy as np
 import pytest
-from machine import BENCHMARKS, FOLDER, build, doubles, emulated, judged, on_cpu
+from machine import FOLDER, build, doubles, emulated, globals_of, judged, on_cpu
 
 from gpubench.errors import Skip, WrongResult
 from gpubench.workload import Kernel, Workload
@@ -36,7 +35,7 @@ WORDS = 2**17
 
 @pytest.fixture(autouse=True)
 def half_a_mib(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys.modules[BENCHMARKS["coalescing/gather"].function.__module__], "WORDS", WORDS)
+    monkeypatch.setitem(globals_of("coalescing/gather"), "WORDS", WORDS)
 
 
 @pytest.fixture(scope="module")
@@ -197,6 +196,6 @@ def test_a_copy_whose_tail_is_cut_is_found(cpu: Any, tmp_path: Path) -> None:
 
 
 def test_the_constants_of_the_kernels_are_those_of_the_suite() -> None:
-    module = sys.modules[BENCHMARKS["coalescing/gather"].function.__module__]
-    assert re.search(r"^#define UNROLL (\d+)$", (FOLDER / "coalescing.cu").read_text(), re.M)[1] == str(module.UNROLL)
-    assert module.TILE == TILE
+    known = globals_of("coalescing/gather")
+    assert re.search(r"^#define UNROLL (\d+)$", (FOLDER / "coalescing.cu").read_text(), re.M)[1] == str(known["UNROLL"])
+    assert known["TILE"] == TILE

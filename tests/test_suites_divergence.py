@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
-from machine import BENCHMARKS, FOLDER, GPU, build, doubles, emulated, judged, on_cpu
+from machine import FOLDER, GPU, build, doubles, emulated, globals_of, judged, on_cpu
 
 from gpubench.errors import Skip, WrongResult
 from gpubench.workload import Kernel, Workload
@@ -28,9 +27,8 @@ def cpu() -> Iterator[Any]:
 
 @pytest.fixture(autouse=True)
 def few_trips(monkeypatch: pytest.MonkeyPatch) -> None:
-    module = sys.modules[BENCHMARKS["divergence/switch"].function.__module__]
-    monkeypatch.setattr(module, "TRIPS", 3)
-    monkeypatch.setattr(module, "SWITCH_TRIPS", 2)
+    for name, trips in {"TRIPS": 3, "SWITCH_TRIPS": 2}.items():
+        monkeypatch.setitem(globals_of("divergence/switch"), name, trips)
 
 
 def right(cpu: Any, benchmark: str, **params: Any) -> tuple[Workload, np.ndarray]:
@@ -125,7 +123,7 @@ def test_a_cpu_has_no_warps_to_split(cpu: Any) -> None:
 
 
 def test_the_steps_of_a_trip_are_those_of_the_sources() -> None:
-    module = sys.modules[BENCHMARKS["divergence/switch"].function.__module__]
-    for file, step in (("divergence.cu", module.STEP), ("divergence.cpp", module.CPU_STEP)):
+    known = globals_of("divergence/switch")
+    for file, step in (("divergence.cu", known["STEP"]), ("divergence.cpp", known["CPU_STEP"])):
         assert f"#define STEP {step}\n" in (FOLDER / file).read_text()
-    assert module.STEP == STEP
+    assert known["STEP"] == STEP

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shutil
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Any
 import emulator
 import numpy as np
 import pytest
-from machine import BENCHMARKS, FOLDER, GPU, SUITES, build, emulated, judged, on_cpu
+from machine import BENCHMARKS, FOLDER, GPU, SUITES, build, emulated, globals_of, judged, on_cpu
 
 from gpubench.errors import Skip, Unsupported, WrongResult
 from gpubench.workload import Kernel
@@ -66,9 +65,8 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
         "bank-conflicts/stride": {"READS": 64}, "execution/rate": {"LINKS": 32, "ROUNDS": 5},
         "instruction-mix/throughput": {"LINKS": 16}, "occupancy/fma": {"LINKS": 16}, "launch/kernels": {"LAUNCHES": 20},
     }.items():  # fmt: skip
-        module = sys.modules[BENCHMARKS[path].function.__module__]
         for name, size in sizes.items():
-            monkeypatch.setattr(module, name, size)
+            monkeypatch.setitem(globals_of(path), name, size)
 
 
 def points() -> list[Any]:
@@ -209,8 +207,7 @@ def test_the_constants_of_the_kernels_are_those_of_the_suites() -> None:
         ("instruction-mix/throughput", "instruction_mix.cu", ["CHAINS"]),
     ]:
         known = dict(re.findall(r"^#define (\w+) (\d+)$", (FOLDER / file).read_text(), re.M))
-        module = sys.modules[BENCHMARKS[path].function.__module__]
-        assert {name: int(known[name]) for name in names} == {name: getattr(module, name) for name in names}
+        assert {name: int(known[name]) for name in names} == {name: globals_of(path)[name] for name in names}
 
 
 # What is PTX
@@ -219,8 +216,7 @@ def test_the_constants_of_the_kernels_are_those_of_the_suites() -> None:
 def test_the_numbers_one_of_the_matrix_units() -> None:
     import torch
 
-    formats = sys.modules[BENCHMARKS["execution/wgmma"].function.__module__].FORMATS
-    for dtype, (_, ones) in formats.items():
+    for dtype, (_, ones) in globals_of("execution/wgmma")["FORMATS"].items():
         assert torch.tensor([ones], dtype=torch.int64).to(torch.int32).view(getattr(torch, dtype)).tolist() == [1, 1]
 
 

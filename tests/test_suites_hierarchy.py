@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from machine import GPU, build, doubles, emulated, judged, on_cpu
+from machine import GPU, build, doubles, emulated, globals_of, judged, on_cpu
 
 from gpubench.errors import Skip, WrongResult
 from gpubench.workload import Kernel
@@ -123,12 +123,8 @@ def test_figures_are_per_step_and_over_multiprocessors(cpu: Any) -> None:
 def test_every_byte_of_a_set_is_read(
     cpu: Any, monkeypatch: pytest.MonkeyPatch, benchmark: str, params: dict[str, int]
 ) -> None:
-    import sys
-
-    from machine import BENCHMARKS
-
     path = f"memory-hierarchy/{benchmark}"
-    monkeypatch.setitem(sys.modules[BENCHMARKS[path].function.__module__].READ_BYTES, "cuda", 3 * 48 << 10)
+    monkeypatch.setitem(globals_of(path)["READ_BYTES"], "cuda", 3 * 48 << 10)
     workload = build(cpu, path, **params)
     assert isinstance(workload.run, Kernel)
     words, out, _, passes, blocks = workload.run.args

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shutil
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,13 +11,13 @@ from typing import Any
 import emulator
 import numpy as np
 import pytest
-from machine import BENCHMARKS, FOLDER, GPU, build, doubles, emulated, judged, on_cpu
+from machine import FOLDER, GPU, build, doubles, emulated, globals_of, judged, on_cpu
 
 from gpubench.errors import Skip, Unsupported, WrongResult
 from gpubench.model import tiling
 from gpubench.workload import Kernel, Workload
 
-MODULE = sys.modules[BENCHMARKS["tiling/ladder"].function.__module__]
+GLOBALS = globals_of("tiling/ladder")
 RUNGS = ["naive", "coalesced", "shared", "registers-1d", "registers-2d", "vectorised", "warp-tile"]
 SIZES = [1, 33, 68, 132]
 """Inside one tile and over its edge, rows aligned to 16 bytes (68, 132) and not."""
@@ -60,7 +59,7 @@ def test_every_warp_tile_is_right_on_uneven_matrices(
     cpu: Any, columns: int, depth: int, m: int, n: int, k: int
 ) -> None:
     tile = tiling.Tile(128, columns, depth)
-    right(cpu, "tiling/warp-tiles", MODULE.product(cpu, m, n, k, MODULE.warp_tile(tile, m, n)))
+    right(cpu, "tiling/warp-tiles", GLOBALS["product"](cpu, m, n, k, GLOBALS["warp_tile"](tile, m, n)))
 
 
 @pytest.mark.parametrize(("columns", "depth"), [(128, 16), (256, 8)])
@@ -71,7 +70,7 @@ def test_a_warp_tile_takes_whole_tiles_and_edges_in_turn(cpu: Any, columns: int,
         columns + 4,
         4 * depth + 1,
     )  # a whole tile, with a last pair that is cut short, and three at the edges
-    right(cpu, "tiling/warp-tiles", MODULE.product(cpu, m, n, k, MODULE.warp_tile(tile, m, n)))
+    right(cpu, "tiling/warp-tiles", GLOBALS["product"](cpu, m, n, k, GLOBALS["warp_tile"](tile, m, n)))
 
 
 def test_the_multiply_adds_of_a_rung_are_those_of_its_tiles(cpu: Any) -> None:
@@ -181,11 +180,15 @@ def test_the_constants_of_the_suite_are_those_of_the_kernels() -> None:
         return dict(re.findall(r"^#define (\w+) (\d+)$", (FOLDER / file).read_text(), re.M))
 
     warp, mma = defined("tiling_warp.cu"), defined("tiling_tensor.cu")
-    assert (int(warp["ROWS"]), int(warp["STAGES"]), int(warp["THREADS"])) == (MODULE.WARP_ROWS, MODULE.WARP_STAGES, 256)
+    assert (int(warp["ROWS"]), int(warp["STAGES"]), int(warp["THREADS"])) == (
+        GLOBALS["WARP_ROWS"],
+        GLOBALS["WARP_STAGES"],
+        256,
+    )
     assert "#define PITCH (ROWS + 4)" in (FOLDER / "tiling_warp.cu").read_text()
     side, depth, stages = (int(mma[name]) for name in ("SIDE", "DEPTH", "STAGES"))
-    assert tiling.Tile(side, side, depth) == MODULE.MMA_TILE
-    assert 4 * stages * (side * (depth + 4) + depth * (side + 8)) == MODULE.MMA_BYTES
+    assert tiling.Tile(side, side, depth) == GLOBALS["MMA_TILE"]
+    assert 4 * stages * (side * (depth + 4) + depth * (side + 8)) == GLOBALS["MMA_BYTES"]
 
 
 def test_the_ladder_multiplies_without_tensor_cores(cpu: Any) -> None:

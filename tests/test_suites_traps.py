@@ -6,17 +6,15 @@ the CPU.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
+from machine import SUITES, globals_of
 
 from gpubench.devices.cpu import CpuDevice
-from gpubench.discovery import Library
 from gpubench.errors import Skip
 from gpubench.result import Conditions
 from gpubench.runner import Effort, measure
@@ -24,8 +22,8 @@ from gpubench.sampling import Stopping
 from gpubench.suite import Case
 from gpubench.workload import Workload
 
-SUITE = Library(Path(__file__).parents[1] / "suites").suites()["traps"]
-MODULE = sys.modules[SUITE.benchmarks["zeros"].function.__module__]
+SUITE = SUITES["traps"]
+GLOBALS = globals_of("traps/zeros")
 LAUNCH, RECORD, ALLOCATE = 5_000, 1_000, 300_000
 """Host time in ns of a kernel's launch, of an event, and of memory that the allocator does not have."""
 ONLY_ON_A_GPU = ("missing-sync", "event-pair", "burst")
@@ -108,10 +106,10 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> ScriptedGpu:
     monkeypatch.setattr(torch.cuda, "Event", scripted.event)
     monkeypatch.setattr(torch.cuda, "_sleep", lambda cycles: scripted.launch(cycles // 2))
     clock = SimpleNamespace(perf_counter_ns=lambda: scripted.host, sleep=scripted.sleep)
-    monkeypatch.setattr(MODULE, "time", clock)
-    monkeypatch.setitem(MODULE.PRODUCT, "cuda", 8)
-    monkeypatch.setitem(MODULE.LARGE, "cuda", 64)
-    monkeypatch.setattr(MODULE, "SMALL", 32)
+    monkeypatch.setitem(GLOBALS, "time", clock)
+    monkeypatch.setitem(GLOBALS["PRODUCT"], "cuda", 8)
+    monkeypatch.setitem(GLOBALS["LARGE"], "cuda", 64)
+    monkeypatch.setitem(GLOBALS, "SMALL", 32)
     return scripted
 
 
@@ -164,7 +162,7 @@ def test_the_first_call_allocates_each_time(gpu: ScriptedGpu) -> None:
 
 
 def test_the_best_of_many_is_the_least(gpu: ScriptedGpu) -> None:
-    times = [100_000 + 1_000 * (number % MODULE.REPEATS) for number in range(3 * MODULE.REPEATS)]
+    times = [100_000 + 1_000 * (number % GLOBALS["REPEATS"]) for number in range(3 * GLOBALS["REPEATS"])]
     gpu.kernel = iter(times).__next__
     assert readings(gpu, "best-of-many") == [100_000] * 3
 
@@ -206,15 +204,15 @@ def test_a_cache_of_unknown_size_is_no_trap() -> None:
 
 
 def test_cpu_time_is_what_a_cpu_reads_by_the_wrong_clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(MODULE.LARGE, "cpu", 64)
-    monkeypatch.setattr(MODULE, "time", SimpleNamespace(process_time_ns=iter([10, 50]).__next__))
+    monkeypatch.setitem(GLOBALS["LARGE"], "cpu", 64)
+    monkeypatch.setitem(GLOBALS, "time", SimpleNamespace(process_time_ns=iter([10, 50]).__next__))
     assert readings(CpuDevice(), "host-clock", 1) == [40]
 
 
 @pytest.mark.parametrize("name", [name for name in SUITE.benchmarks if name not in ONLY_ON_A_GPU])
 def test_a_wrong_row_of_a_cpu_is_a_row_by_the_suites_own_clock(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    monkeypatch.setitem(MODULE.LARGE, "cpu", 2**12)
-    monkeypatch.setitem(MODULE.PRODUCT, "cpu", 16)
+    monkeypatch.setitem(GLOBALS["LARGE"], "cpu", 2**12)
+    monkeypatch.setitem(GLOBALS["PRODUCT"], "cpu", 16)
     case = Case("traps", name, {"way": "wrong"}, Conditions(cache="hot"))  # of one copy each, which is quick
     *_, record = measure(SUITE.benchmarks[name], case, CpuDevice(), Effort(Stopping(samples=3)))
     assert (record.status, record.reason) == ("ok", None)

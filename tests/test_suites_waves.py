@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
-from machine import BENCHMARKS, FOLDER, GPU, build, doubles, emulated, judged, on_cpu
+from machine import FOLDER, GPU, build, doubles, emulated, globals_of, judged, on_cpu
 
 from gpubench.errors import Skip, WrongResult
 from gpubench.workload import Kernel
 
-MODULE = sys.modules[BENCHMARKS["waves/blocks"].function.__module__]
+GLOBALS = globals_of("waves/blocks")
 SMALL = GPU | {"multiprocessors": 3, "shared_memory_per_multiprocessor_bytes": 228 << 10}
 
 
@@ -52,12 +51,12 @@ def test_a_grid_of_equal_blocks(
 
 def test_what_a_timeline_shows() -> None:
     timeline = [[7, 0, 100], [8, 0, 100], [9, 10, 110], [8, 100, 200]]
-    found = {metric.name: metric.value for metric in MODULE.seen(timeline, 3)}
+    found = {metric.name: metric.value for metric in GLOBALS["seen"](timeline, 3)}
     assert found == {
         "waves": 2, "places": 3, "idle_share_last_wave": pytest.approx(2 / 3),
         "idle_share": pytest.approx(1 - 400 / 600),
     }  # fmt: skip
-    assert "idle_share" not in {metric.name for metric in MODULE.seen([[0, 5, 5]], 3)}, "no time has passed"
+    assert "idle_share" not in {metric.name for metric in GLOBALS["seen"]([[0, 5, 5]], 3)}, "no time has passed"
 
 
 def test_equal_chunks_on_a_cpu(cpu: Any) -> None:
@@ -119,4 +118,4 @@ def test_no_block_at_all_is_skipped(cpu: Any) -> None:
 def test_the_constants_of_the_suite_are_those_of_its_sources() -> None:
     for file, names in {"waves.cu": ["STEP"], "waves.cpp": ["STEP", "THREADS"]}.items():
         found = dict(re.findall(r"^#define (\w+) (\d+)$", (FOLDER / file).read_text(), re.M))
-        assert {name: int(found[name]) for name in names} == {name: getattr(MODULE, name) for name in names}
+        assert {name: int(found[name]) for name in names} == {name: GLOBALS[name] for name in names}
