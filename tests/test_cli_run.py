@@ -179,6 +179,8 @@ def test_dry_run_lists_the_cases_and_runs_nothing(tmp_path: Path):
     assert done.stdout.splitlines() == [f"faults/fault[how={how},when=run]" for how in ("none", "exit")]
     assert done.stderr == "2 cases, at most 4 s of samples; set-up and checks come on top\n"
     assert not (tmp_path / "results").exists()
+    sustained = within(tmp_path, "run", OK, "-p", "load=burst,sustained", "-p", "n=1", *FAKE, "--dry-run")
+    assert "at least" in sustained.stderr, "nobody knows how long it takes until it is flat"
     done = within(tmp_path, "run", OK, *FAKE, "--dry-run", "--json", "--quick")
     assert strict(done.stdout)["cases"] == [f"ok/double[dtype=float32,n={n}]" for n in (1, 2)]
 

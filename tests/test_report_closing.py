@@ -43,6 +43,15 @@ def test_conditions_that_differ_are_all_named() -> None:
     assert "gpubench run matmul-sweep/matmul -p n=1 -p load=sustained --debug" in closing_lines(run, "x")[-1]
 
 
+@pytest.mark.parametrize(
+    ("suites", "words"),
+    [(["a"], "a · "), (["a", "b", "a", "c", "d"], "a, b, c, d · "), (["a", "b", "c", "d", "e"], "5 suites · ")],
+)
+def test_many_suites_are_counted_and_few_named(suites: list[str], words: str) -> None:
+    rows = [make_record(suite=suite, params={"n": n}) for n, suite in enumerate(suites)]
+    assert closing_lines(make_run(rows), "x.json")[0].startswith(words)
+
+
 def test_a_drop_is_within_one_condition_and_says_which() -> None:
     rows = [*make_sweep([1792, 1793]), make_matmul(1792, conditions=Conditions(cache="hot"))]
     assert "largest drop 1792→1793 (cache=cold): 5.0×" in closing_lines(make_run(rows), "x.json")[1]

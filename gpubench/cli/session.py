@@ -31,8 +31,10 @@ from gpubench.result import CONDITIONS, Ceiling, Param, Record, Run, RunStatus
 from gpubench.runner import Effort, run
 from gpubench.sampling import Stopping
 from gpubench.settings import Settings, find_project, resolve
+from gpubench.steady import LEAST_S
 from gpubench.store import RunWriter, Store, default_folder
 from gpubench.suite import Case
+from gpubench.sustained import LEAST_MEASURED_S
 
 Rows = Generator[Record, None, None]
 
@@ -309,16 +311,19 @@ def _recover(store: Store, screen: Screen) -> None:
 
 
 def _dry(planned: Sequence[Case], settings: Settings, screen: Screen, form: str) -> Exit:
-    """The cases, and at most how long their samples take."""
+    """The cases, and at most how long their samples take; at least, where a load is sustained as long as it takes."""
     if not planned:
         raise NothingMeasured("no case is selected", "gpubench list")
-    seconds = None if settings.samples else min(len(planned) * settings.case_time, settings.max_time or float("inf"))
+    sustained = sum(case.conditions.load == "sustained" for case in planned)
+    whole = len(planned) * settings.case_time + sustained * (LEAST_S + LEAST_MEASURED_S)
+    seconds = None if settings.samples else min(whole, settings.max_time or float("inf"))
     if form == "json":
         screen.document(dumps({"cases": [case.id for case in planned], "samples_s": seconds}, indent=1))
         return Exit.DONE
     for case in planned:
         screen.write(plain(case.id))
-    effort = f"{settings.samples} samples each" if seconds is None else f"at most {seconds:.3g} s of samples"
+    bound = "least" if sustained else "most"
+    effort = f"{settings.samples} samples each" if seconds is None else f"at {bound} {seconds:.3g} s of samples"
     screen.say(f"{counted(len(planned), 'case')}, {effort}; set-up and checks come on top")
     return Exit.DONE
 

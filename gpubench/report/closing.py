@@ -15,6 +15,8 @@ from gpubench.units import format_duration, format_rate, three_digits
 
 LINES = 6
 """Benchmarks that get a line of their own."""
+MOST_SUITES = 4
+"""The first line names no more suites than this; of more it says how many."""
 WORTH_SAYING = 1.1
 """A drop by a smaller factor is no news."""
 
@@ -32,7 +34,7 @@ def _headline(run: Run) -> str:
     size = counted(len(run.records), "case")
     took = _took(run)
     parts = [
-        ", ".join(suites) or "no suite",
+        (", ".join(suites) if len(suites) <= MOST_SUITES else counted(len(suites), "suite")) or "no suite",
         device_name(run),
         *([", ".join(dtypes)] if dtypes else []),
         *([conditions] if conditions else []),

@@ -30,7 +30,7 @@ def table(suites: Mapping[str, Suite], plans: Mapping[str, Path], claims: Sequen
         return Text("nothing to list")
     parts: list[RenderableType] = []
     if suites:
-        grid = Grid([Column("benchmark"), Column("what it measures, and the default values of its axes", fold=True)])
+        grid = Grid([Column("benchmark"), Column("what it measures; its axes and defaults", fold=True)])
         for benchmark in (benchmark for suite in suites.values() for benchmark in suite.benchmarks.values()):
             grid.add(plain(benchmark.path), plain(benchmark.doc), style="bold")
             for name, axis in {**benchmark.axes, **benchmark.conditions}.items():
