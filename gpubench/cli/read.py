@@ -113,9 +113,8 @@ def list_(
     _, screen = begin(no_color=no_color, debug=debug)
     library = Library()
     suites, plans = _matching(library.suites(), library.plans(), pattern)
-    claims = _claims(library, suites, pattern)
-    if pattern is None and not json:
-        claims = []  # six dozen lines that `gpubench claims` says better
+    shown = json or pattern is not None  # else six dozen lines that `gpubench claims` says better
+    claims = _claims(library, suites, pattern) if shown else []
     for line in library.warnings:
         screen.warn(f"gpubench: {line}")
     if not suites and not plans and not claims:
