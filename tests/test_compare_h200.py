@@ -1,4 +1,4 @@
-"""Two sweeps of one H200, five minutes apart: what `compare` makes of runs between which nothing changed."""
+"""Runs of one H200: two sweeps, five minutes apart, between which nothing changed; and one matmul under two loads."""
 
 from __future__ import annotations
 
@@ -61,3 +61,15 @@ def test_without_that_row_the_build_passes(runs: tuple[Run, Run]) -> None:
         return dataclasses.replace(run, records=[row for row in run.records if row.params["n"] != 1784])
 
     assert gate.decide(compare(*map(quiet, runs), margin=MARGIN), gate.DEFAULT) == []
+
+
+def test_a_sustained_run_of_the_gpu_is_not_comparable_with_a_burst_one() -> None:
+    """One after the other on one H200: 767 TFLOP/s with rests and 700 without is no regression."""
+    burst, sustained = (
+        read_run(ROOT / f"tests/golden/h200-matmul-4096-{load}.json.gz") for load in ("burst", "sustained")
+    )
+    for base, new in ((burst, sustained), (sustained, burst)):
+        found = compare(base, new, margin=MARGIN)
+        assert found.count("not comparable") == len(found.rows) == 1
+        assert str(found.rows[0].mismatches[0]).startswith("load")
+        assert [code.name for code in gate.decide(found, gate.DEFAULT)] == ["NOT_COMPARABLE"]
