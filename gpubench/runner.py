@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from gpubench import check, energy, telemetry, yardstick
 from gpubench.errors import CaseError, DeviceLost, Skip, TimerFailed, UsageError
@@ -23,8 +23,9 @@ if TYPE_CHECKING:
     from gpubench.suite import Benchmark, Case
     from gpubench.workload import Workload
 
-CALLS_TIMED = 20
-"""Calls whose host time is taken, one after the other, for `call_ns`."""
+CALLS_TIMED, CALLS_LEAST, CALLS_NS = 20, 3, 1e8
+"""Calls whose host time is taken, one after the other, for `call_ns`: fewer, but not below the least, where the device
+would work longer than so many ns on them."""
 TICKS = 30
 """A reading of fewer ticks of its timer than this is below its resolution."""
 EMPTY_READINGS = {"graph": 10, "event": 10}
@@ -160,10 +161,9 @@ def _measure(benchmark: Benchmark, case: Case, device: Device, effort: Effort, r
         yield from _sample(device, copies, case, effort, record)
         wanted = effort.energy or case.conditions.load == "sustained"
         if wanted and workload.timed_by is None and "energy" not in record.telemetry:
-            alone = device.load([workload], replace(case.conditions, cache="hot"), "auto")
-            record.telemetry |= consumption(alone, device.watch())
+            record.telemetry |= _energy_alone(device, workload, case)
         further = [] if workload.metrics is None else list(workload.metrics())
-        record.call_ns = device.call_ns(workload.call, CALLS_TIMED)
+        record.call_ns = device.call_ns(workload.call, _calls_timed(record))
         after = device.telemetry()
         record.telemetry |= {"before": before, "after": after, "peak_bytes": device.peak_bytes(workload.call)}
         if spoiled := telemetry.throttles(before, after):
@@ -172,6 +172,19 @@ def _measure(benchmark: Benchmark, case: Case, device: Device, effort: Effort, r
     _judge(record, workload, facts.get("last_level_cache_bytes"), effort.stopping)
     record.metrics += [*energy.metrics(record.telemetry.get("energy", {}), record.work), *further]
     _hold(record, yardstick.hold(record, facts))
+
+
+def _energy_alone(device: Device, workload: Workload, case: Case) -> dict[str, Any]:
+    """Energy and activity of calls back to back, which no sample depends on: a failure here is said and costs no row.
+    DeviceLost where the device went with it."""
+    try:
+        alone = device.load([workload], replace(case.conditions, cache="hot"), "auto")
+        return consumption(alone, device.watch())
+    except DeviceLost:
+        raise
+    except Exception as error:
+        why = str(error if isinstance(error, CaseError) else device.case_error(error))
+        return {"energy": {"joules_per_call": None, "power_w": None, "unavailable": why}}
 
 
 def _callable(workload: Workload, benchmark: Benchmark, device: Device, record: Record) -> Workload:
@@ -214,6 +227,12 @@ def _sample(
     raise CaseError("no timer's records add up: " + "; ".join(refused))
 
 
+def _calls_timed(record: Record) -> int:
+    """How many calls of a sampled row have their host time taken: all their work is waited for."""
+    middle = percentile(sorted(per_call(record.samples)), 0.5)
+    return max(CALLS_LEAST, min(CALLS_TIMED, int(CALLS_NS / max(middle, 1.0))))
+
+
 def _reason(timer: Timer, asked: str, refused: Sequence[str]) -> str:
     """Why a timer took the samples, in words: what was refused before it, and what it says of its own readings."""
     if timer.name == OWN:
@@ -230,7 +249,8 @@ def _sustain(
     sampler = Sustained(load, device.watch(), metered=case.conditions.cache == "hot")
     least = max(effort.stopping.least, copies[0].least_s, LEAST_MEASURED_S)
     yield from _fill(record, case, sample(sampler, replace(effort.stopping, least=least), sampler.clock))
-    record.timer = replace(sampler.timer, reason=_reason(sampler.timer, effort.timer, []))
+    record.timer = replace(sampler.timer, reason=_reason(sampler.timer, effort.timer, sampler.refused))
+    record.flags += ["fallback"] if sampler.refused else []
     record.telemetry = sampler.telemetry()
 
 

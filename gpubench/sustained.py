@@ -87,13 +87,15 @@ class Consumption:
 def consumption(load: Load, watch: Watch) -> dict[str, Any]:
     """Energy and activity of calls that are made back to back for ENERGY_S, for no other purpose."""
     spent = Consumption(watch)
-    load.start()
-    begun, groups = watch.clock(), 0
-    while watch.clock() - begun < ENERGY_S or groups < FEWEST_GROUPS:
-        spent.see(load.next())
-        groups += 1
-    load.stop()
-    watch.close()
+    try:
+        load.start()
+        begun, groups = watch.clock(), 0
+        while watch.clock() - begun < ENERGY_S or groups < FEWEST_GROUPS:
+            spent.see(load.next())
+            groups += 1
+    finally:
+        watch.close()
+        load.stop()
     return spent.found()
 
 
@@ -109,6 +111,7 @@ class Sustained:
         self._flat = False
         self._before: tuple[float, dict[str, Any]] = (0.0, {})
         self.timer = load.timer
+        self.refused: Sequence[str] = ()
 
     def clock(self) -> float:
         """Seconds: what a time budget of this load is counted by."""
@@ -117,7 +120,7 @@ class Sustained:
     def warm_up(self) -> float:
         """Calls until rate and clock are flat, or have not been for too long; the time of one group in ns."""
         self._load.start()
-        self.timer = self._load.timer
+        self.timer, self.refused = self._load.timer, self._load.refused
         groups: list[Group] = []
         while (state := steady.settled(groups)) is None:
             groups.append(self._next())

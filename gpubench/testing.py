@@ -231,6 +231,7 @@ class FakeLoad:
         self.device = device
         self.workloads = workloads
         self.timer = Timer("fake", device.tick_ns)
+        self.refused: Sequence[str] = [f"graph: {device.refused['graph']}"] if "graph" in device.refused else []
         self.launches = 1
         self.begun_ns = 0.0
         self.stopped = False

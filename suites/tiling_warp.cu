@@ -62,11 +62,16 @@ __device__ __noinline__ void fetch_part(float* stage, const Matrices& of, int ro
             copy_async(stage + deep * PITCH + row, from, row0 + row < of.m && k0 + deep < of.k);
         }
     }
+    const bool aligned = of.n % 4 == 0;  // then no four elements are partly outside
     for (int deep = b_deep(); deep < DEPTH; deep += DEEP_AT_ONCE) {
-        for (int column = b_column(); column < b_column() + 4; ++column) {
-            const float* from = of.b + (long long)(k0 + deep) * of.n + column0 + column;
-            float* to = stage + DEPTH * PITCH + deep * COLUMNS + column;
-            copy_async(to, from, column0 + column < of.n && k0 + deep < of.k);
+        const float* from = of.b + (long long)(k0 + deep) * of.n + column0 + b_column();
+        float* to = stage + DEPTH * PITCH + deep * COLUMNS + b_column();
+        if (aligned) {
+            copy_async_4(to, from, column0 + b_column() < of.n && k0 + deep < of.k);
+        } else {
+            for (int j = 0; j < 4; ++j) {
+                copy_async(to + j, from + j, column0 + b_column() + j < of.n && k0 + deep < of.k);
+            }
         }
     }
 }

@@ -181,6 +181,22 @@ def test_a_peer_that_is_nearer_to_the_referee_breaks_the_promise():
     assert "nearest peer NVBench cold: 0.0" in found.words
 
 
+def test_a_peer_must_also_be_beaten_where_the_power_limit_leaves_it_alone():
+    """Deviations of a peer that ran at a lower clock are the power limit's."""
+    results = ideal()
+    for work in OPERATIONS:
+        results.add("operations", row("NVBench cold", work))
+        if work.name.startswith("mm"):
+            shifted(results, "NVBench cold", work.name, factor=1.2)
+            change(results, "operations", "NVBench cold", work.name, sm_mhz=[1500.0])
+    assert verdict(results, "gpubench cold: nearer").kept is False
+    assert "where the power limit pulled no peer's clock down: " in verdict(results, "gpubench cold: nearer").words
+    for work in OPERATIONS:
+        if not work.name.startswith("mm"):
+            shifted(results, "NVBench cold", work.name, factor=1.05)
+    assert verdict(results, "gpubench cold: nearer").kept is True
+
+
 def test_a_slower_clock_is_not_held_against_a_timer():
     results = ideal()
     shifted(results, "torch Timer", "mm 4096 bf16", factor=MHZ / 1500)

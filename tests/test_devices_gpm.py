@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from types import SimpleNamespace
 from typing import Any
 
@@ -61,6 +62,25 @@ def test_activity_is_that_between_two_calls() -> None:
     assert library.windows == [(1, 2), (2, 3)], "windows that follow each other, oldest first"
     gpm.close()
     assert library.live == 0
+
+
+def test_a_metric_that_is_not_a_number_is_left_out() -> None:
+    class Torn(Hopper):
+        def _nvmlGpmMetricsGet(self, asked: Any) -> Any:
+            super()._nvmlGpmMetricsGet(asked).metrics[0].value = math.nan
+            return asked
+
+    gpm = Nvml(UUID, Torn()).gpm()
+    gpm.window()
+    assert gpm.window() == pytest.approx({"sm_occupancy": 0.4, "tensor_activity": 0.725, "dram_bandwidth": 0.11})
+
+
+def test_samples_that_cannot_be_given_back_cost_nothing() -> None:
+    def refuse(sample: Any) -> None:
+        raise FakeNvmlError("Invalid Argument")
+
+    gpm = Nvml(UUID, Hopper(nvmlGpmSampleFree=refuse)).gpm()
+    gpm.close()
 
 
 def test_a_metric_that_is_refused_is_left_out() -> None:

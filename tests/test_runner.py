@@ -17,7 +17,7 @@ from gpubench.devices import Batch
 from gpubench.errors import DeviceLost, Skip, TimerFailed, Unsupported, UsageError
 from gpubench.executor import Bench, InProcess
 from gpubench.result import FAILED, Conditions, Metric, Record, Samples, Timer
-from gpubench.runner import CALLS_TIMED, Effort, Progress, Started, measure, run
+from gpubench.runner import CALLS_LEAST, CALLS_TIMED, Effort, Progress, Started, measure, run
 from gpubench.sampling import Stopping
 from gpubench.suite import Axis, Benchmark, Case
 from gpubench.sustained import LEAST_MEASURED_S
@@ -269,6 +269,13 @@ def measured_s(record: Record) -> float:
     return sum(record.samples.gpu_ns) / 1e9
 
 
+@pytest.mark.parametrize(("n", "calls"), [(4, CALLS_TIMED), (1000, 10), (20_000, CALLS_LEAST)])
+def test_the_host_time_of_long_calls_is_taken_of_fewer(n: int, calls: int) -> None:
+    device = Logged()
+    assert row(device=device, effort=Effort(Stopping(samples=2)), n=n).status == "ok"
+    assert f"call_ns {calls}" in device.log
+
+
 def test_what_a_sustained_row_holds() -> None:
     device = Logged(clock=lambda seconds: 1.0 if seconds < 0.8 else 0.75, watts=500.0)
     record = row(device=device, load="sustained", cache="hot")
@@ -311,6 +318,25 @@ def test_energy_of_a_cold_row_is_that_of_the_calls_alone(load: str) -> None:
     assert loads[-1].cache == "hot"
     assert record.telemetry["energy"]["conditions"] == "hot, back to back"
     assert metric_of(record, "power") == pytest.approx(300, rel=0.01)
+
+
+def test_an_energy_that_fails_costs_no_sample() -> None:
+    class Full(Logged):
+        def load(self, *asked: Any) -> Any:
+            raise MemoryError("no room for a graph")
+
+    record = row(device=Full(watts=300.0), effort=replace(QUICK, energy=True))
+    assert record.status == "ok"
+    assert record.samples.gpu_ns
+    assert record.telemetry["energy"]["unavailable"] == "MemoryError: no room for a graph"
+    assert record.metric("energy") is None
+
+    class Gone(Logged):
+        def load(self, *asked: Any) -> Any:
+            raise ConnectionError("fell off the bus")
+
+    with pytest.raises(DeviceLost):
+        list(measure(benchmark(double), case(), Gone(watts=300.0), replace(QUICK, energy=True)))
 
 
 def test_energy_is_measured_where_it_was_asked_for_and_said_to_be_missing_where_it_is() -> None:

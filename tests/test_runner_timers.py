@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gpubench.devices.pacing import TRIES
-from gpubench.result import Conditions, Record
+from gpubench.result import Conditions, Load, Record
 from gpubench.runner import Effort, measure
 from gpubench.sampling import Stopping
 from gpubench.suite import Axis, Benchmark, Case
@@ -18,7 +18,9 @@ from gpubench.workload import Workload
 GPU = ("cupti", "graph", "event")
 
 
-def row(device: FakeDevice, ns: float = 100_000, timer: str = "auto", samples: int | None = 20) -> Record:
+def row(
+    device: FakeDevice, ns: float = 100_000, timer: str = "auto", samples: int | None = 20, load: Load = "burst"
+) -> Record:
     """A row of one kernel that takes so long."""
 
     def bench(device: Any, n: int) -> Workload:
@@ -32,7 +34,7 @@ def row(device: FakeDevice, ns: float = 100_000, timer: str = "auto", samples: i
 
     made = Benchmark("some", "bench", bench, {"n": Axis([1])})
     effort = Effort(Stopping(samples=samples), timer=timer)
-    *_, record = measure(made, Case("some", "bench", {"n": 1}, Conditions(cache="hot")), device, effort)
+    *_, record = measure(made, Case("some", "bench", {"n": 1}, Conditions(cache="hot", load=load)), device, effort)
     assert isinstance(record, Record)
     assert record.status == "ok", record.reason
     return record
@@ -93,6 +95,16 @@ def test_a_call_that_cannot_be_captured_is_left_to_events() -> None:
     assert reason is not None
     assert reason.startswith("cupti: 39 activity records of 20 calls")
     assert reason.endswith("; graph: the call cannot be captured; so event: the first that works here")
+
+
+def test_a_load_that_cannot_be_captured_is_a_fall_back_too() -> None:
+    record = row(FakeDevice(refused={"graph": "the call cannot be captured"}), load="sustained")
+    assert chosen(record) == (
+        "fake",
+        "graph: the call cannot be captured; so fake: the first that works here",
+        ["fallback"],
+    )
+    assert chosen(row(FakeDevice(), load="sustained"))[2] == []
 
 
 def test_a_timer_that_was_asked_for_is_no_fall_back() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from gpubench.devices import Batch
 from gpubench.sampling import Sampled, Stopping, sample
-from gpubench.steady import LEAST_S, MOST_S
+from gpubench.steady import LEAST_S, MOST_S, Group
 from gpubench.sustained import GPM_S, Sustained, consumption
 from gpubench.testing import FakeDevice, FakeLoad, FakeWatch
 from gpubench.workload import Workload
@@ -161,6 +161,19 @@ def test_consumption_of_calls_alone() -> None:
     assert found["energy"]["power_w"] == pytest.approx(250, rel=0.01)
     assert found["energy"]["window_s"] >= 1
     assert found["gpm"] == {"unavailable": "the fake device has no GPM"}
+
+
+def test_consumption_that_fails_leaves_nothing_in_flight() -> None:
+    device = fake(watts=300.0)
+    load, watch = load_of(device), Watch(device)
+
+    def broken() -> Group:
+        raise RuntimeError("out of memory")
+
+    load.next = broken  # type: ignore[method-assign]
+    with pytest.raises(RuntimeError, match="out of memory"):
+        consumption(load, watch)
+    assert (load.stopped, watch.closed) == (True, 1)
 
 
 def test_consumption_of_long_calls() -> None:

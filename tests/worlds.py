@@ -122,14 +122,11 @@ GATHERS = [
     for window, us in (("identity", 1000), ("32B", 1000), ("128B", 1050), ("whole", 7000))
 ]
 TILES = [
-    Row(
-        f"tiles width={w} skew={s}",
-        1900 if (w, s) == (8, 1) else 1225 if s else 1000,
-        **read({(8, 0): 1, (8, 1): 1.9, (32, 0): 4, (32, 1): 4.9}[w, s]),
+    Row(f"tiles width={w} skew={s}", us, prediction={"read_sectors_per_request": read_sectors, "useful_share": share})
+    for w, s, us, read_sectors, share in (
+        (8, 0, 1000, 4, 1), (8, 1, 1300, 7.5, 8 / 11.5), (32, 0, 1000, 4, 1), (32, 1, 1110, 4.875, 8 / 8.875),
     )
-    for w in (8, 32)
-    for s in (0, 1)
-]
+]  # fmt: skip
 FILL = [Row(f"fill threads={t}", {1: 1000, 32: 1000, 33: 1950, 64: 1960}[t]) for t in (1, 32, 33, 64)]
 BLOCKS = [
     Row("blocks blocks=1", metrics={"multiprocessors": 1, "multiprocessors_of_a_block": 1}),

@@ -67,9 +67,11 @@ class Sampler(Protocol):
 
 
 class Load(Protocol):
-    """Calls made back to back, in groups. `timer` is what reads a group; it is settled once `start` has returned."""
+    """Calls made back to back, in groups. `timer` is what reads a group, `refused` says of each better one why it does
+    not, as "name: reason"; both are settled once `start` has returned."""
 
     timer: Timer
+    refused: Sequence[str]
 
     def start(self) -> None:
         """Find out how many calls make a group, and put the first groups in flight."""

@@ -40,6 +40,7 @@ class CpuLoad:
 
     def __init__(self, calls: Sequence[Call], timer: Timer) -> None:
         self.timer = timer
+        self.refused: Sequence[str] = ()
         self._rotation = Rotation(calls)
         self._launches = 1
         self._begun_ns = 0

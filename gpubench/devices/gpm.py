@@ -6,6 +6,8 @@ in: `gpubench.devices.nvml` alone imports the binding.
 
 from __future__ import annotations
 
+from contextlib import suppress
+from math import isfinite
 from typing import Any
 
 METRICS = {"sm_activity": 2, "sm_occupancy": 3, "tensor_activity": 5, "dram_bandwidth": 10}
@@ -48,10 +50,12 @@ class Gpm:
             asked.metrics[index].metricId = number
         nvml.nvmlGpmMetricsGet(asked)
         answers = zip(METRICS, asked.metrics, strict=False)
-        return {name: answer.value / 100 for name, answer in answers if answer.nvmlReturn == SUCCESS}
+        known = ((name, answer.value) for name, answer in answers if answer.nvmlReturn == SUCCESS)
+        return {name: value / 100 for name, value in known if isfinite(value)}  # no run file holds a NaN
 
     def close(self) -> None:
         """Give the samples back."""
         for sample in self._samples:
-            self._nvml.nvmlGpmSampleFree(sample)
+            with suppress(Exception):  # optional, as above: it must not cost the row whose activity was read
+                self._nvml.nvmlGpmSampleFree(sample)
         self._samples = []

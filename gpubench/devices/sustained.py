@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -66,6 +66,7 @@ class CudaLoad:
         asked: str,
     ) -> None:
         self.timer = timers["event"]
+        self.refused: Sequence[str] = ()
         self._timers = timers
         self._asked = asked
         self._call = call
@@ -104,16 +105,16 @@ class CudaLoad:
         if self._flush is not None:
             self.timer = replace(self._timers["event"], reason="a pair of events around each call")
             return Work(self._call, calls, calls, self._flush)
-        words = f"a pair of events around {calls} calls"
         if self._asked != "event":
             try:
                 return self._replayed(device_s)
             except TimerFailed as failure:
                 if self._asked == "graph":
                     raise
-                words = f"graph: {failure.message}; so event: {words}"
+                self.refused = (f"graph: {failure.message}",)
         # a call that does nothing would be read as the time to enqueue it
-        self.timer = replace(self._timers["event"], empty_ns=enqueue_s * 1e9, reason=words)
+        reason = f"a pair of events around {calls} calls"
+        self.timer = replace(self._timers["event"], empty_ns=enqueue_s * 1e9, reason=reason)
         return Work(self._call, calls, calls)
 
     def _replayed(self, device_s: float) -> Work:
