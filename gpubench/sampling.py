@@ -154,16 +154,15 @@ def sample(
         samples.block += [block] * len(batch.gpu_ns)
         block += 1
         values = per_call(samples)
-        yield _tally(values, batch, sampler.timer.tick_ns)
         tick = sampler.timer.tick_ns / max(batch.launches[-1], 1)
         width = relative_half_width(values, tick)
+        yield _tally(values, width, batch.sm_mhz[-1])
         rule = stopping.rule(values, tick, clock() - started)
         if rule is not None:
             yield Sampled(samples, kernels, profiled, rule)
             return
 
 
-def _tally(values: list[float], batch: Batch, tick_ns: float) -> Tally:
+def _tally(values: list[float], width: float | None, sm_mhz: float | None) -> Tally:
     middle = percentile(sorted(values), 0.5)
-    width = relative_half_width(values, tick_ns / max(batch.launches[-1], 1))
-    return Tally(len(values), middle, None if width is None else width * middle, batch.sm_mhz[-1])
+    return Tally(len(values), middle, None if width is None else width * middle, sm_mhz)

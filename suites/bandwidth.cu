@@ -3,6 +3,8 @@
 // VECTOR bytes an access (4, 8, 16); UNROLL independent accesses of a thread in flight before the first is used; HINT 0 for
 // ordinary accesses, 1 for streaming ones (evict first), which a buffer far larger than the caches may gain from.
 
+#include "sums.cuh"
+
 #ifndef VECTOR
 #define VECTOR 16
 #endif
@@ -79,18 +81,6 @@ __device__ __forceinline__ void walk(long long n, long long tile, long long bloc
 template <class Many, class One>
 __device__ __forceinline__ void walk(long long n, Many many, One one) {
     walk(n, (long long)blockDim.x * UNROLL, gridDim.x, many, one);
-}
-
-// The sum over a block, in its thread 0. Blocks are whole warps.
-__device__ __forceinline__ float block_sum(float total) {
-    __shared__ float warps[32];
-    for (int far = 16; far > 0; far /= 2) total += __shfl_down_sync(0xffffffffu, total, far);
-    if (threadIdx.x % 32 == 0) warps[threadIdx.x / 32] = total;
-    __syncthreads();
-    if (threadIdx.x >= 32) return 0;
-    total = threadIdx.x < blockDim.x / 32 ? warps[threadIdx.x] : 0;
-    for (int far = 16; far > 0; far /= 2) total += __shfl_down_sync(0xffffffffu, total, far);
-    return total;
 }
 
 // One partial sum a block, so that every element is in exactly one number of the output. `tile` and `blocks`, which the

@@ -2,23 +2,13 @@
 //
 // Every access is of one float, a lane each; the pattern is an argument, so that one kernel makes every row of a table.
 
+#include "sums.cuh"
+
 #define UNROLL 8
 
 // A block's threads take neighbouring elements of its tile of UNROLL × blockDim, this one the first, then one a block on.
 __device__ __forceinline__ long long mine(int u) {
     return (long long)blockIdx.x * blockDim.x * UNROLL + u * blockDim.x + threadIdx.x;
-}
-
-// The sum over a block of whole warps, in its thread 0.
-__device__ __forceinline__ float block_sum(float total) {
-    __shared__ float warps[32];
-    for (int far = 16; far > 0; far /= 2) total += __shfl_down_sync(0xffffffffu, total, far);
-    if (threadIdx.x % 32 == 0) warps[threadIdx.x / 32] = total;
-    __syncthreads();
-    if (threadIdx.x >= 32) return 0;
-    total = threadIdx.x < blockDim.x / 32 ? warps[threadIdx.x] : 0;
-    for (int far = 16; far > 0; far /= 2) total += __shfl_down_sync(0xffffffffu, total, far);
-    return total;
 }
 
 // Every element of a buffer, once, with a stride: one pass takes elements o, o + stride, …, the next pass another o. They

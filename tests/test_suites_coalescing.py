@@ -187,6 +187,7 @@ def test_a_copy_whose_tail_is_cut_is_found(cpu: Any, tmp_path: Path) -> None:
     text = (FOLDER / "coalescing.cu").read_text()
     broken = text.replace("if (i < n) y[i] = v[u];", "if (i + 32 < n) y[i] = v[u];")
     assert broken != text
+    (tmp_path / "include").symlink_to(FOLDER / "include")
     (tmp_path / "coalescing.cu").write_text(broken)
     workload = small(cpu, "offset-copy", offset=1)
     cpu.poison(workload.output)

@@ -14,8 +14,6 @@ from gpubench.model import catalog
 
 WARP = 32
 """Threads of a warp, on every GPU of NVIDIA's (CUDA C++ Programming Guide, "SIMT Architecture")."""
-SCHEDULERS = 4
-"""Warp schedulers of a multiprocessor, each of which issues one instruction a clock, from compute capability 5.0 on."""
 FMA_CYCLES = 4
 """From a multiply-add to one that needs its result, from compute capability 7.0 on: CUDA C++ Programming Guide,
 "Multiprocessor Level"; Jia et al., arXiv:1804.06826."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,36 +11,17 @@ if not torch.cuda.is_available():
     pytest.skip("needs a CUDA device", allow_module_level=True)
 pytest.importorskip("cupy")
 
-from gpubench.devices.cuda import CudaDevice  # noqa: E402
-from gpubench.discovery import Library  # noqa: E402
-from gpubench.result import Conditions, Record  # noqa: E402
-from gpubench.runner import Effort, measure  # noqa: E402
-from gpubench.sampling import Stopping  # noqa: E402
-from gpubench.suite import Case  # noqa: E402
+from machine_rows import benchmarks, row  # noqa: E402
 
-SUITES = Library(Path(__file__).parents[2] / "suites").suites()
-BENCHMARKS = {
-    bench.path: bench
-    for name in ("coalescing", "divergence", "tiling", "waves")
-    for bench in SUITES[name].benchmarks.values()
-}
+from gpubench.devices.cuda import CudaDevice  # noqa: E402
+
+BENCHMARKS = benchmarks("coalescing", "divergence", "tiling", "waves")
 RUNGS = BENCHMARKS["tiling/ladder"].axes["rung"].values
 
 
 @pytest.fixture(scope="module")
 def device() -> CudaDevice:
     return CudaDevice.named("cuda:0")
-
-
-def row(device: Any, path: str, **params: Any) -> Record:
-    """One row, of few samples; parameters that are not given are the first of their quick values."""
-    bench = BENCHMARKS[path]
-    full = next(iter(bench.cases("cuda", quick=True, asked={name: [value] for name, value in params.items()})))
-    effort = Effort(Stopping(samples=10))
-    *_, record = measure(bench, Case(bench.suite, bench.name, full, Conditions()), device, effort)
-    assert isinstance(record, Record)
-    print(path, params, record.reason, [(metric.name, metric.value) for metric in record.metrics])
-    return record
 
 
 def ns(device: Any, path: str, **params: Any) -> float:
