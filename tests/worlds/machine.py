@@ -1,92 +1,10 @@
-"""Made-up machines, one for each rule of the suites: with its effect, without it, and with a control that fails.
-
-A world is the time in µs of each row (and what its kernel or the hardware counted) on a machine where the claim holds;
-what changes it names the rows that another world differs in.
-"""
+"""Worlds of the suites of the machine, and of the matmul curve."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
-from builders import GPU, make_ceilings, make_record, make_run
-
-from gpubench import Metric, claims
-from gpubench.discovery import Library
-from gpubench.result import Ceiling, Record
-from gpubench.suite import Suite
-
-LIBRARY = Library(Path(__file__).parents[1] / "suites")
-STATEMENTS = LIBRARY.claims()
-SUITES = LIBRARY.suites()
-RULES = {claim: suite for suite in SUITES.values() for claim in suite.claims}
-
-
-@dataclass
-class Row:
-    """One row of a world: `words` are its benchmark and parameters, as on the command line."""
-
-    words: str
-    us: float = 1000
-    metrics: Mapping[str, float] = field(default_factory=dict)
-    counters: Mapping[str, float] = field(default_factory=dict)
-    prediction: Mapping[str, Any] = field(default_factory=dict)
-    fields: Mapping[str, Any] = field(default_factory=dict)
-
-    def record(self, suite: str) -> Record:
-        benchmark, *named = self.words.split()
-        params: dict[str, int | str] = {}
-        for word in named:
-            name, value = word.split("=")
-            params[name] = int(value) if value.lstrip("-").isdigit() else value
-        made = make_record(suite, benchmark, params=params, time_ns=round(1000 * self.us), **self.fields)
-        made.metrics += [Metric(name, value, "1", "lower") for name, value in self.metrics.items()]
-        made.counters, made.prediction = dict(self.counters), dict(self.prediction)
-        return made
-
-
-@dataclass
-class World:
-    """Rows, and the verdict of the claims on them."""
-
-    claim: str
-    rows: list[Row]
-    without: dict[str, Any]
-    """What differs by row, where the effect is not there: a time, or metrics, or counters."""
-    broken: dict[str, Any] | None
-    """The same, where a control fails; None for claims that are information only."""
-    verdict: str = "HOLDS"
-    absent: str = "ABSENT"
-    device: Mapping[str, Any] = field(default_factory=lambda: GPU | {"multiprocessors": 132})
-    proof: str = "B"
-
-    def judged(self, changes: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        suite: Suite = RULES[self.claim]
-        changed = [_changed(row, (changes or {}).get(row.words)) for row in self.rows]
-        assert set(changes or {}) <= {row.words for row in self.rows}
-        run = make_run([row.record(suite.name) for row in changed], device=dict(self.device))
-        run.ceilings = [*make_ceilings(), *FP32]
-        (found,) = claims.in_run(run, [STATEMENTS[self.claim]], {suite.name: suite})
-        return found
-
-
-FP32 = [
-    Ceiling("compute", "fp32 FMA", 60e12, "FLOP/s", "peak/fma[]", "2026-07-12T10:15:00Z", "stored", dtype="float32")
-]
-
-
-def _changed(row: Row, change: Any) -> Row:
-    if change is None:
-        return row
-    if isinstance(change, Mapping):
-        counted = "metrics" if row.metrics else "counters"
-        return Row(row.words, row.us, **{
-            "metrics": row.metrics, "counters": row.counters, "prediction": row.prediction, "fields": row.fields,
-            counted: {**getattr(row, counted), **change},
-        })  # fmt: skip
-    return Row(row.words, change, row.metrics, row.counters, row.prediction, row.fields)
+from worlds.made import Row, World
 
 
 def lanes(active: float) -> dict[str, Any]:
@@ -246,6 +164,7 @@ WORLDS = [
         {row.words: 1000 for row in STRIDES},
         {"permuted-copy order=shuffled": 3000},
         absent="PARTLY",
+        cpu=True,
     ),
     World(
         "C48",
@@ -258,13 +177,9 @@ WORLDS = [
         [Row("walk along=row", 4000, **read(32)), Row("walk along=column", **read(4)), *ORDERS],
         {"walk along=row": 1000},
         {"permuted-copy order=shuffled": 3000},
+        cpu=True,
     ),
-    World(
-        "C20",
-        GATHERS,
-        {"gather window=whole": 1000},
-        {"gather window=128B": 3000},
-    ),
+    World("C20", GATHERS, {"gather window=whole": 1000}, {"gather window=128B": 3000}, cpu=True),
     World(
         "C54",
         TILES + OFFSETS,
@@ -277,6 +192,7 @@ WORLDS = [
         {"blocks blocks=10240": {"multiprocessors": 108}},
         {"blocks blocks=1": {"multiprocessors": 2}},
         proof="A",
+        alone=True,
     ),
     World(
         "C13",
@@ -296,6 +212,7 @@ WORLDS = [
         {"blocks blocks=10240": {"multiprocessors_of_a_block": 2}},
         {"blocks blocks=10240": {"multiprocessors": 1}},
         proof="A",
+        alone=True,
     ),
     World(
         "C19",
@@ -319,6 +236,7 @@ WORLDS = [
         {"chase-past-l1 kib=4096": {"cycles": 900}},
         absent="PARTLY",
         proof="A",
+        cpu=True,
     ),
     World(
         "C16",
@@ -327,16 +245,17 @@ WORLDS = [
         {f"chase kib={kib}": {"cycles": 300} for kib in (4, 128, 232)},
         proof="A",
     ),
-    World("C11", FLIGHT, {row.words: 1000 for row in FLIGHT}, None, verdict="INFO", absent="INFO"),
-    World("C50", LADDER, {"ladder rung=coalesced n=4096": 2000}, {"ladder rung=shared n=4096": 3000}),
+    World("C11", FLIGHT, {row.words: 1000 for row in FLIGHT}, None, verdict="INFO", absent="INFO", alone=True),
+    World("C50", LADDER, {"ladder rung=coalesced n=4096": 2000}, {"ladder rung=shared n=4096": 3000}, cpu=True),
     World(
         "C50",
         COUNTED_LADDER,
         {"ladder rung=coalesced n=4096": {"global_load_requests": 10**6}},
         {"tile-size tile=32 n=4096": {"global_store_requests": 9}},
         proof="A",
+        cpu=True,
     ),
-    World("C51", LADDER, {"tile-size tile=8 n=4096": 2000}, {"ladder rung=shared n=4096": 3000}),
+    World("C51", LADDER, {"tile-size tile=8 n=4096": 2000}, {"ladder rung=shared n=4096": 3000}, cpu=True),
     World("C52", LADDER, {"ladder rung=naive n=4096": 2000}, {"ladder rung=shared n=4096": 3000}),
     World(
         "C52",
@@ -371,8 +290,8 @@ WORLDS = [
         {"matmul shape=x dtype=float16": 9999},
     ),
     World("C08", PEAK, {"matmul shape=x dtype=float16": 1e4}, {"matmul shape=x dtype=float32": 1e3}),
-    World("C24", curve(), SIZES, None),
-    World("C01", curve(), SIZES, None, verdict="INFO", absent="INFO"),
-    World("C57", curve(), SIZES, {row.words: row.us for row in curve(eights=3)}),
-    World("C55", curve(), SIZES, None),
+    World("C24", curve(), SIZES, None, cpu=True),
+    World("C01", curve(), SIZES, None, verdict="INFO", absent="INFO", cpu=True, alone=True),
+    World("C57", curve(), SIZES, {row.words: row.us for row in curve(eights=3)}, cpu=True),
+    World("C55", curve(), SIZES, None, cpu=True),
 ]
