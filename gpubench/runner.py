@@ -143,14 +143,16 @@ def _measure(benchmark: Benchmark, case: Case, device: Device, effort: Effort, r
     record.labels = dict(workload.labels)
     record.prediction = dict(workload.prediction)
     with device.precision(workload.precision):
-        device.poison(workload.output)
+        if workload.output is not None:
+            device.poison(workload.output)
         begun = clock()
         workload = _callable(workload, benchmark, device, record)
-        workload.call()
+        returned = workload.call()
         device.synchronize()
         record.compile_ns = clock() - begun
         begun = clock()
-        seen = device.compare(workload.output, workload.reference())
+        seen = device.compare(_output(workload, returned), workload.reference())
+        del returned
         record.check_ns = clock() - begun
         record.check = check.judge(seen, workload)
         before = device.telemetry()
@@ -172,6 +174,14 @@ def _measure(benchmark: Benchmark, case: Case, device: Device, effort: Effort, r
     _judge(record, workload, facts.get("last_level_cache_bytes"), effort.stopping)
     record.metrics += [*energy.metrics(record.telemetry.get("energy", {}), record.work), *further]
     _hold(record, yardstick.hold(record, facts))
+
+
+def _output(workload: Workload, returned: object) -> Any:
+    """What a call left: in the output that it was given, or as what it returned."""
+    output = returned if workload.output is None else workload.output
+    if output is None:
+        raise CaseError(f"the call returned nothing, and the workload of {workload.reference_name} names no output")
+    return output
 
 
 def _energy_alone(device: Device, workload: Workload, case: Case) -> dict[str, Any]:

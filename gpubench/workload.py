@@ -134,8 +134,9 @@ class Workload:
     """One operation, ready to be checked and timed.
 
     `run` enqueues one call on the device and returns without waiting, or is a Kernel, or Kernels to be launched in
-    order; `output` is the tensor it writes (or a tuple of them). `reference` computes the same values in higher
-    precision, from the same inputs; it is never timed.
+    order; `output` is the tensor it writes (or a tuple of them), or None where the call returns what it made, as most
+    functions of torch do. `reference` computes the same values in higher precision, from the same inputs; it is never
+    timed.
 
     `flops` counts an FMA as 2; `bytes` are the compulsory bytes of the algorithm: each input read once, each output
     written once. Both are exact integers of the parameters.

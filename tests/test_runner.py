@@ -233,6 +233,24 @@ def test_figures_a_kernel_counted_join_the_row_after_the_samples() -> None:
     assert [metric.name for metric in record.metrics if metric.primary] == ["flops"]
 
 
+def test_an_output_may_be_what_the_call_returns() -> None:
+    def returning(device: FakeDevice, n: int, wrong: float = 0.0, nothing: bool = False) -> Workload:
+        workload = double(device, n)
+
+        def call() -> object:
+            workload.call()
+            workload.output[0] += wrong
+            return None if nothing else workload.output
+
+        return changed(workload, run=call, output=None)
+
+    assert row(lambda device, n: returning(device, n)).status == "ok"
+    assert row(lambda device, n: returning(device, n, wrong=1.0)).status == "incorrect"
+    empty = row(lambda device, n: returning(device, n, nothing=True))
+    assert empty.status == "error"
+    assert "returned nothing" in str(empty.reason)
+
+
 def test_a_row_has_its_own_peak_of_memory_whatever_came_before() -> None:
     device = Logged()
     peaks = [row(device=device, n=n).telemetry["peak_bytes"] for n in (4, 1000, 4)]

@@ -104,7 +104,10 @@ class CpuDevice(TorchTensors):
     def _calls(self, workloads: Sequence[Workload]) -> list[Call]:
         """Their calls, ready to be timed."""
         for workload in workloads[1:]:
-            self.poison(workload.output)  # touches its pages, which the first timed call would otherwise have to map
+            if workload.output is not None:
+                self.poison(
+                    workload.output
+                )  # touches its pages, which the first timed call would otherwise have to map
         return [workload.call for workload in workloads]
 
     def call_ns(self, call: Call, n: int) -> list[int]:
