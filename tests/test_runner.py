@@ -236,11 +236,12 @@ def test_figures_a_kernel_counted_join_the_row_after_the_samples() -> None:
 def test_an_output_may_be_what_the_call_returns() -> None:
     def returning(device: FakeDevice, n: int, wrong: float = 0.0, nothing: bool = False) -> Workload:
         workload = double(device, n)
+        doubled, out = workload.call, workload.output
 
         def call() -> object:
-            workload.call()
-            workload.output[0] += wrong
-            return None if nothing else workload.output
+            doubled()
+            out[0] += wrong
+            return None if nothing else out
 
         return changed(workload, run=call, output=None)
 
