@@ -6,9 +6,10 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from gpubench.comparable import held_mhz, inside
+from gpubench.comparable import inside
 from gpubench.result import KernelSeen, Record
 from gpubench.stats import percentile, tick_per_call, trusted_median
+from gpubench.telemetry import held_mhz
 from gpubench.units import format_duration, three_digits
 
 CLOCK_SHIFT = 0.0025
@@ -38,7 +39,11 @@ def kernels(base: Record, new: Record) -> str | None:
 def _another_kernel(base: Record, new: Record) -> Iterator[str]:
     if kernels(base, new):
         yield "another kernel ran"
-    elif [kernel.grid for kernel in base.kernels] != [kernel.grid for kernel in new.kernels]:
+    elif (
+        base.kernels
+        and new.kernels
+        and [kernel.grid for kernel in base.kernels] != [kernel.grid for kernel in new.kernels]
+    ):
         yield "the same kernel ran with another grid"
 
 
@@ -66,7 +71,7 @@ def _clock(base: Record, new: Record) -> Iterator[str]:
 
 
 def _capped(base: Record, new: Record) -> Iterator[str]:
-    if where := _sides(_power_capped(base), _power_capped(new)):
+    if where := _sides(power_capped(base), power_capped(new)):
         yield f"{where}: the power cap held the clock down"
 
 
@@ -107,7 +112,7 @@ def _few_samples(base: Record, new: Record) -> Iterator[str]:
 
 
 def _launch_bound(base: Record, new: Record) -> Iterator[str]:
-    where = _sides(_is_launch_bound(base), _is_launch_bound(new))
+    where = _sides(is_launch_bound(base), is_launch_bound(new))
     if where in ("base", "new"):
         yield f"{where}: launch-bound, a call takes longer to enqueue than to run"
 
@@ -151,12 +156,14 @@ def spread(record: Record) -> float:
     return (summary.p90_ns - summary.p10_ns) / summary.median_ns if summary is not None and summary.median_ns else 0.0
 
 
-def _power_capped(record: Record) -> bool:
+def power_capped(record: Record) -> bool:
+    """Whether the power cap was on while a row was measured, by the driver's counter."""
     started, ended = (number(inside(record.telemetry, when, "event_ns", POWER_CAP)) for when in ("before", "after"))
     return started is not None and ended is not None and ended > started
 
 
-def _is_launch_bound(record: Record) -> bool:
+def is_launch_bound(record: Record) -> bool:
+    """Whether a call takes longer to enqueue than to run."""
     median = _median(record)
     return bool(record.call_ns) and 0 < median < percentile(sorted(record.call_ns), 0.5)
 

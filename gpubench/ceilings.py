@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
+from gpubench.model import precision
 from gpubench.plan import Library, Selected, cases, select
 from gpubench.result import USUAL, Ceiling, Record
 from gpubench.suite import Case
@@ -137,14 +139,22 @@ def merged(older: Iterable[Ceiling], newer: Iterable[Ceiling]) -> list[Ceiling]:
     return list(best.values())
 
 
-def missing(library: Library, kind: str, planned: Sequence[Case], have: Sequence[Ceiling]) -> list[Case]:
-    """The cases to measure so that the planned ones have their roofs: bandwidth, and flops in each of their dtypes.
+def missing(
+    library: Library,
+    kind: str,
+    planned: Sequence[Case],
+    have: Sequence[Ceiling],
+    facts: Mapping[str, Any] = MappingProxyType({}),
+) -> list[Case]:
+    """The cases to measure so that the planned ones have their roofs: bandwidth, and flops in each of their dtypes but
+    those that a CPU with these `facts` emulates, whose roof would take it minutes and be none.
 
     They are cold, in bursts and of the usual data, whatever the planned ones are and their suites declare.
     """
     usual = USUAL.by_name
     quick = bool(library.plan(PLAN).values.get("quick"))
     dtypes = {str(case.params["dtype"]) for case in planned if "dtype" in case.params}
+    dtypes = {dtype for dtype in dtypes if not precision.emulated(dtype, facts)}
     lacking = sorted(dtypes - {str(ceiling.dtype) for ceiling in have if ceiling.kind == "compute"})
     found = []
     for selected in select([PLAN], library):

@@ -14,7 +14,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -24,7 +24,7 @@ from gpubench.finding import TIMES, Effect, Estimate, Finding, NotTestable, Rows
 from gpubench.result import Run
 from gpubench.statements import Statement
 from gpubench.suite import Suite
-from gpubench.units import three_digits
+from gpubench.units import exact_digits, three_digits
 from gpubench.view import View
 
 Verdict = Literal[
@@ -94,20 +94,65 @@ def judge(finding: Finding) -> Judgement:
     return Judgement(kinds.pop() if len(kinds) == 1 else "PARTLY", reason)
 
 
-def in_run(run: Run, statements: Iterable[Statement], suites: Mapping[str, Suite]) -> list[dict[str, Any]]:
-    """The verdicts on the claims whose suite has rows in the run and a rule for them, as the run file holds them."""
+def in_run(
+    run: Run, statements: Iterable[Statement], suites: Mapping[str, Suite], asked: set[str] | None = None
+) -> list[dict[str, Any]]:
+    """The verdicts on the claims whose suite has rows in the run and a rule for them, and on those drawn from claims
+    among these, as the run file holds them. `asked` is that of View."""
     there = {record.suite for record in run.records}
-    found, draws = [], dict[str, list[float]]()
+    found, draws = dict[str, dict[str, Any]](), dict[str, list[float]]()
+    statements = list(statements)
     for statement in statements:
         suite = suites.get(statement.suite or "")
         if suite is not None and suite.name in there and statement.id in suite.claims:
-            found.append(of_claim(View(run, suite.name, draws), statement, suite.claims[statement.id]))
-    return found
+            found[statement.id] = of_claim(View(run, suite.name, draws, asked), statement, suite.claims[statement.id])
+    for statement in statements:
+        if statement.families and drawn_from(statement, found):
+            found[statement.id] = of_summary(found, statement)
+    return [found[statement.id] for statement in statements if statement.id in found]
+
+
+def drawn_from(statement: Statement, there: Container[str]) -> bool:
+    """Whether of each family of a summary some claim is there."""
+    return all(any(each in there for each in ids) for ids in statement.families.values())
 
 
 def of_claim(view: View, statement: Statement, rule: Rule) -> dict[str, Any]:
     """The verdict on one claim, as JSON values: what was found, how it was judged, and the version of the rule."""
-    finding, judgement = _settled(rule, view, statement)
+    finding, judgement = _settled(lambda: rule(view), statement)
+    return _kept(statement, finding, judgement, list(view.used), rule)
+
+
+def of_summary(judged: Mapping[str, Mapping[str, Any]], statement: Statement) -> dict[str, Any]:
+    """The verdict on a claim that is drawn from others, from their verdicts by id. It has no rows of its own."""
+    finding, judgement = _settled(lambda: families_that_hold(judged, statement), statement)
+    return _kept(statement, finding, judgement, [], families_that_hold)
+
+
+def families_that_hold(judged: Mapping[str, Mapping[str, Any]], statement: Statement) -> Finding:
+    """How many claims of each family hold; one at least is wanted of each. Those that are not decided may yet.
+
+    RowsMissing, or NotTestable, where of a family no claim was judged.
+    """
+    effects, proofs = [], []
+    for family, ids in statement.families.items():
+        there = {each: str(judged[each]["verdict"]) for each in ids if each in judged}
+        if set(there.values()) <= {"NOT TESTABLE HERE"}:
+            raise NotTestable(f"{family}: {', '.join(there)} cannot be tested here")
+        if set(there.values()) <= {"NOT TESTABLE HERE", "NOT RUN"}:
+            raise RowsMissing(f"{family}: {', '.join(there)} was not run")
+        holding = [each for each, verdict in there.items() if verdict == "HOLDS"]
+        perhaps = sum(verdict in ("INCONCLUSIVE", "INVALID", "NOT RUN") for verdict in there.values())
+        words = ", ".join(f"{each} {verdict}" for each, verdict in there.items())
+        found = Estimate(len(holding), len(holding), len(holding) + perhaps)
+        effects.append(Effect(f"claims that hold of {family} ({words})", found, "1", 1))
+        proofs += [judged[each]["proof"] for each in holding]
+    return Finding(tuple(effects), proof=max(proofs, default="C"))
+
+
+def _kept(
+    statement: Statement, finding: Finding, judgement: Judgement, rows: list[str], rule: Callable[..., Finding]
+) -> dict[str, Any]:
     return {
         "id": statement.id,
         "verdict": judgement.verdict,
@@ -117,17 +162,17 @@ def of_claim(view: View, statement: Statement, rule: Rule) -> dict[str, Any]:
         "control": [_plain(control, of_control(control)) for control in finding.controls],
         "prediction": dict(finding.prediction),
         "proof": finding.proof if finding.effects else None,
-        "rows": list(view.used),
+        "rows": rows,
         "rule": _version(rule),
         "reason": judgement.reason or None,
         "note": finding.note or None,
     }
 
 
-def _settled(rule: Rule, view: View, statement: Statement) -> tuple[Finding, Judgement]:
-    """What the rule finds and the verdict on it; a rule that cannot answer, or is broken, costs its own claim only."""
+def _settled(find: Callable[[], Finding], statement: Statement) -> tuple[Finding, Judgement]:
+    """What a rule finds and the verdict on it; a rule that cannot answer, or is broken, costs its own claim only."""
     try:
-        finding = rule(view)
+        finding = find()
         return finding, judge(finding)
     except NotTestable as why:
         return Finding(()), Judgement("NOT TESTABLE HERE", str(why))
@@ -137,7 +182,7 @@ def _settled(rule: Rule, view: View, statement: Statement) -> tuple[Finding, Jud
         return Finding(()), Judgement("INCONCLUSIVE", f"the rule failed: {type(error).__name__}: {error}")
 
 
-def _version(rule: Rule) -> str | None:
+def _version(rule: Callable[..., Finding]) -> str | None:
     """The hash of what a rule computes; None where its file was changed while the run was measured."""
     try:
         return definition_of(rule)
@@ -186,8 +231,10 @@ def _check(value: Any, kinds: Mapping[str, Any], place: str) -> None:
 
 def words_of(found: Estimate) -> str:
     """A figure with its interval: `2.01 [1.99, 2.03]`; a figure without width alone."""
+    if found.low == found.high:
+        return exact_digits(found.value)
     value, low, high = map(three_digits, (found.value, found.low, found.high))
-    return value if found.low == found.high else f"{value} [{low}, {high}]"
+    return f"{value} [{low}, {high}]"
 
 
 def limits_of(effect: Effect) -> str:
@@ -198,7 +245,7 @@ def limits_of(effect: Effect) -> str:
 def limit_words(least: float | None, most: float | None) -> str:
     """`1.80 to 2.20`, `at least 4.00`, `at most 1.15`, `132`; empty without limits."""
     if least is not None and most is not None:
-        return three_digits(least) if least == most else f"{three_digits(least)} to {three_digits(most)}"
+        return exact_digits(least) if least == most else f"{three_digits(least)} to {three_digits(most)}"
     if least is not None:
         return f"at least {three_digits(least)}"
     return "" if most is None else f"at most {three_digits(most)}"

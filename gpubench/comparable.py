@@ -11,7 +11,7 @@ from dataclasses import asdict
 from typing import Any
 
 from gpubench.result import Record, Run
-from gpubench.stats import percentile
+from gpubench.telemetry import held_mhz
 from gpubench.verdict import Mismatch
 
 DEVICE, CLOCK = "device", "clock"
@@ -95,12 +95,6 @@ def _definitions(base: Record, new: Record) -> list[Mismatch]:
         return []
     works = [{} if record.work is None else asdict(record.work) for record in (base, new)]
     return [_mismatch(f"work.{key}", *values) for key, values in _differing(*works).items()]  # edited by hand
-
-
-def held_mhz(record: Record) -> float:
-    """The SM clock a row was measured at: the median of its samples' own, 0 where none could be read."""
-    known = sorted([mhz for mhz in record.samples.sm_mhz if mhz])
-    return percentile(known, 0.5) if known else 0.0
 
 
 def subject(base: Run, new: Run) -> list[str]:

@@ -6,14 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from gpubench.result import Metric, Work
+from gpubench.result import Metric, Record
 
 ENERGY_S = 1.5
 """Calls run at least this long for their energy: the counter is read over a second or more."""
 LEAST_WINDOW_S = 1.0
 """Between the first and the last step of the counter that count; a step may lie a tenth of a second after the last."""
-CONDITIONS = "hot, back to back"
+HOT = "hot, back to back"
 """What an energy holds for, whatever the row's conditions are: flushes and rests are nobody's energy per call."""
+STREAMED = "back to back, over data that no cache holds"
+"""What the energy of a cold row holds for where its calls find as little in the caches without a flush."""
 
 
 @dataclass
@@ -49,14 +51,22 @@ class Meter:
         return (self._last_step[1] - self._first_step[1]) / self.window_s
 
 
-def metrics(energy: Mapping[str, Any], work: Work | None) -> list[Metric]:
-    """The figures of a row from what a record keeps as its energy; none where it could not be measured."""
-    joules, watts = energy.get("joules_per_call"), energy.get("power_w")
+def is_of_hot_calls(record: Record) -> bool:
+    """Whether the energy of a cold row is that of calls which may have found their data in a cache."""
+    energy: Mapping[str, Any] = record.telemetry.get("energy") or {}
+    return record.conditions.cache == "cold" and energy.get("conditions") == HOT
+
+
+def metrics(record: Record) -> list[Metric]:
+    """The figures of a row from what it keeps as its energy; none where it could not be measured. A cold row has none
+    per byte where its energy is that of hot calls: its bytes came from memory, theirs may have come from a cache."""
+    energy: Mapping[str, Any] = record.telemetry.get("energy") or {}
+    work, joules, watts = record.work, energy.get("joules_per_call"), energy.get("power_w")
     if joules is None or watts is None:
         return []
-    found = [Metric("energy", joules, "J", "lower"), Metric("power", watts, "W", "lower")]
+    found = [Metric("energy", joules, "J", "lower"), Metric("power", watts, "W", "none")]
     if work is not None and work.flops:
         found.append(Metric("energy_per_flop", joules / work.flops, "J/FLOP", "lower"))
-    if work is not None and work.bytes:
+    if work is not None and work.bytes and not is_of_hot_calls(record):
         found.append(Metric("energy_per_byte", joules / work.bytes, "J/B", "lower"))
     return found

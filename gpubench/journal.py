@@ -97,17 +97,21 @@ class RunWriter:
         self._append(line)
         self._rewrite()
 
+    def settle(self, status: RunStatus, ended_at: str) -> None:
+        """Write the file as it is to stay should this process be killed; counters and verdicts may still be added."""
+        self.run.status, self.run.ended_at = status, ended_at
+        if self._rows:
+            mine = self._mine is not None and _identity(self.path) == self._mine
+            self._write(replace=self._replace or mine)
+            self._mine = _identity(self.path)
+
     def close(self, status: RunStatus, ended_at: str | None = None) -> Path | None:
         """Write the finished file, remove the journal, and return the file's path; None if there was no row to save.
 
         `ended_at` is now unless given. On a UsageError the journal stays, and `close` may be called again.
         """
         if self._descriptor is not None:
-            self.run.status = status
-            self.run.ended_at = ended_at or datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-            if self._rows:
-                mine = self._mine is not None and _identity(self.path) == self._mine
-                self._write(replace=self._replace or mine)
+            self.settle(status, ended_at or datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
             self._drop_journal()
         return self.path if self._rows else None
 

@@ -23,6 +23,8 @@ EDITED = 1e-6
 """Share by which a row's time may differ from the median of its own samples."""
 SHARE = "1"
 """The unit of a share of a yardstick, which repeats another metric of its row and is not judged beside it."""
+SIGNS = {"lower": 1, "higher": -1, "none": 0}
+"""What more of a figure is, by the direction that is better: worse, or better, or neither, as of what is not judged."""
 RATES = frozenset({"FLOP/s", "B/s"})
 """Units of so much work over the time of one call."""
 SAME: tuple[Verdict, None] = ("same", None)
@@ -57,7 +59,7 @@ def invalid(base: Record, new: Record) -> str | None:
         if metric.name not in names:
             return f"{metric.name}: not in the {side}"
     for old, now in pairs:
-        if _is_judged(old) and (reason := _unlike(old, now)):
+        if (old.primary or (_is_judged(old) and _is_judged(now))) and (reason := _unlike(old, now)):
             return f"{old.name}: {reason}"
     for record, side in ((base, "base"), (new, "new run")):
         if not _own_median(record):
@@ -131,7 +133,7 @@ def _pairs(base: Record, new: Record) -> list[tuple[Metric, Metric]]:
 
 
 def _is_judged(metric: Metric | Change) -> bool:
-    return metric.primary or metric.unit != SHARE
+    return metric.primary or (metric.unit != SHARE and metric.direction != "none")
 
 
 def _unlike(base: Metric, new: Metric) -> str | None:
@@ -139,7 +141,7 @@ def _unlike(base: Metric, new: Metric) -> str | None:
         return f"{base.unit} against {new.unit}, which are not the same unit"
     if base.direction != new.direction:
         return f"{base.direction} is better in the base, {new.direction} in the new run"
-    if base.direction not in ("higher", "lower"):
+    if base.direction not in SIGNS or (base.primary and base.direction == "none"):
         return f"{base.direction!r} does not say which way is better"
     for metric, side in ((base, "base"), (new, "new run")):
         if not _is_positive(metric.value):
@@ -173,4 +175,4 @@ def _change(base: Metric, new: Metric, times: tuple[float, float, float] | None,
 
 def _badness(value: float, direction: Direction) -> float:
     """ln of a figure, with the sign that makes more worse."""
-    return math.log(value) if direction == "lower" else -math.log(value)
+    return SIGNS[direction] * math.log(value)

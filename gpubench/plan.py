@@ -31,7 +31,8 @@ Asked = Mapping[str, Sequence[Param]]
 class Plan:
     """`run` maps a suite, suite/benchmark or glob to the axis values asked of it; the rest maps setting to value.
 
-    `where` says on which line of the file each entry of `run` stands, for messages.
+    `include` names plans whose rows come first; of those only `run` counts, not their conditions and budget. `where`
+    says on which line of the file each entry of either stands, for messages.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Plan:
     budget: Mapping[str, object] = field(default_factory=dict)
     settings: Mapping[str, object] = field(default_factory=dict)
     where: Mapping[str, str] = field(default_factory=dict)
+    include: tuple[str, ...] = ()
 
     @property
     def values(self) -> dict[str, object]:
@@ -85,14 +87,18 @@ def load_plan(path: Path | str) -> Plan:
 def plan_from(root: Node, path: Path, project: bool = False) -> Plan:
     """The plan a document holds. With `project` it may leave out `run` and hold the keys of gpubench.yaml alone."""
     loose = [key.name for key in KEYS.values() if not key.section and (project or not key.project)]
-    known = ["run", *SECTIONS, *loose]
+    known = ["run", *SECTIONS, "include", *loose]
     for name, node in root.mapping(f"a mapping of {', '.join(known[:3])} …").items():
         if name in KEYS and KEYS[name].section:
             raise UsageError(f"{node.where} stands at the top", f"write it under {KEYS[name].section}:")
     entries = root.mapping("a mapping", known)
-    if "run" not in entries and not project:
+    if not {"run", "include"} & entries.keys() and not project:
         raise UsageError(f"{root.file}: no run: in this plan", "run: {matmul-sweep: {n: [1024, 2048]}}")
     suites = _run(entries["run"]) if "run" in entries else {}
+    names = entries["include"].items() if "include" in entries else []
+    included = {each.text("the name of a plan"): each.where for each in names}
+    if "include" in entries and not included:
+        raise entries["include"].error("the name of a plan at least, such as [quick]")
     sections = {
         section: {
             name: KEYS[name].from_node(node)
@@ -110,7 +116,8 @@ def plan_from(root: Node, path: Path, project: bool = False) -> Plan:
         conditions=sections.get("conditions", {}),
         budget=sections.get("budget", {}),
         settings={name: KEYS[name].from_node(entries[name]) for name in loose if name in entries},
-        where={word: place for word, (_, place) in suites.items()},
+        where={word: place for word, (_, place) in suites.items()} | included,
+        include=tuple(included),
     )
 
 
@@ -145,7 +152,8 @@ def plan_among(words: Sequence[str], library: Library, default: Plan | None = No
     `default` is what gpubench.yaml runs without words; its settings are a file's, not a plan's, hence None then.
     """
     if not words:
-        return None if default is not None and default.run else library.plan(DEFAULT_PLAN)
+        runs = default is not None and (default.run or default.include)
+        return None if runs else library.plan(DEFAULT_PLAN)
     plans = list(dict.fromkeys(word for word in words if _is_plan(word, library)))
     if len(plans) > 1:
         raise UsageError(f"two plans, {plans[0]} and {plans[1]}; a run is under one", "run one after the other")
@@ -181,8 +189,8 @@ def cases(
     """The rows to measure on a kind of device, in order; one that is selected twice is measured once.
 
     `conditions` are those that settings name: an entry that asks for others outranks them, what a suite declares does
-    not. Conditions vary fastest, so that the rows of one size stand below each other in a table, cold above hot, and
-    lie close together in time.
+    not, but what it fixes does. Conditions vary fastest, so that the rows of one size stand below each other in a
+    table, cold above hot, and lie close together in time.
     """
     found: dict[str, Case] = {}
     for entry in selected:
@@ -190,7 +198,8 @@ def cases(
         params_asked = {name: values for name, values in entry.asked.items() if name not in CONDITIONS}
         each = benchmark.conditions_of(kind, quick, entry.asked, conditions or {})
         for params, under in product(benchmark.cases(kind, quick, params_asked), each):
-            case = Case(benchmark.suite, benchmark.name, params, under, entry.by_hand)
+            held = benchmark.under(params, under)
+            case = Case(benchmark.suite, benchmark.name, params, held, entry.by_hand)
             first = found.setdefault(case.id, case)
             if case.by_hand and not first.by_hand:
                 found[case.id] = replace(first, by_hand=True)
@@ -205,8 +214,17 @@ def _plan(word: str, library: Library) -> Plan:
     return load_plan(word) if word.endswith(PLAN_SUFFIXES) else library.plan(word)
 
 
-def _of_plan(plan: Plan, library: Library) -> Iterator[Selected]:
-    """A plan's entries, checked: an unknown suite, axis or value is an error at its line."""
+def _of_plan(plan: Plan, library: Library, within: tuple[str, ...] = ()) -> Iterator[Selected]:
+    """A plan's entries, checked, after those of plans it includes: an unknown plan, suite, axis or value is an error at
+    its line. So is a plan that includes one of those `within` which it stands."""
+    for name in plan.include:
+        if name in (*within, plan.name):
+            raise UsageError(f"{plan.where[name]}: the plan {name} includes itself")
+        try:
+            included = library.plan(name)
+        except UsageError as error:
+            raise UsageError(f"{plan.where[name]}: {error.message}", error.hint) from None
+        yield from _of_plan(included, library, (*within, plan.name))
     for word, asked in plan.run.items():
         try:
             yield from _asked_of(_named(word, library), asked)

@@ -18,7 +18,8 @@ RecordStatus = Literal["ok", "skipped", "unsupported", "oom", "incorrect", "time
 Flag = Literal[
     "throttled", "noisy", "implausible", "below-resolution", "cache-resident", "fallback", "profiled", "analogue"
 ]
-Direction = Literal["higher", "lower"]
+Direction = Literal["higher", "lower", "none"]
+"""Which way is better; "none" of what is neither: power is a condition of a rate, and no merit."""
 
 FAILED: frozenset[str] = frozenset({"incorrect", "timeout", "error", "oom"})
 """Statuses of a case that ought to have produced a number; `skipped` and `unsupported` are not failures."""
@@ -26,6 +27,9 @@ FAILED: frozenset[str] = frozenset({"incorrect", "timeout", "error", "oom"})
 Param = int | str
 """An axis value: a plain integer or a name."""
 
+WAY, RIGHT, WRONG = "way", "right", "wrong"
+"""The parameter of a benchmark about how to measure, and its values for the row that is measured right and for one that
+is wrong on purpose. A `way` with other values is about something else."""
 
 Cache = Literal["cold", "hot"]
 Load = Literal["burst", "sustained"]
@@ -86,7 +90,8 @@ class Check:
 
 @dataclass
 class KernelSeen:
-    """One activity of one call, as the timer saw it. `kind`: kernel, memcpy or memset; `count`: times per call."""
+    """One activity of one call, as the timer saw it. `kind`: kernel, memcpy or memset; `count`: times per call; `ns`:
+    how long all of these take together, the median of the calls of one batch; None in older files."""
 
     name: str
     kind: str = "kernel"
@@ -95,6 +100,7 @@ class KernelSeen:
     block: list[int] | None = None
     registers: int | None = None
     shared_bytes: int | None = None
+    ns: int | None = None
 
 
 @dataclass

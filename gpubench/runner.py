@@ -56,13 +56,15 @@ class Started:
 
 @dataclass(frozen=True)
 class Progress:
-    """A case goes on: n samples so far, their median and half-width in ns, the SM clock where it was read."""
+    """A case goes on: n samples so far, their median and half-width in ns, the SM clock where it was read. While a load
+    warms up there are none, but the latest time of a call and, in `warming_s`, for how long it has gone on."""
 
     id: str
     n: int
     median_ns: float
     half_width_ns: float | None
     sm_mhz: float | None
+    warming_s: float | None = None
 
 
 Event = Started | Progress | Record
@@ -161,19 +163,31 @@ def _measure(benchmark: Benchmark, case: Case, device: Device, effort: Effort, r
             device.configure(case.conditions.data, effort.seed + number)
             copies.append(_callable(benchmark.function(device, **case.params), benchmark, device, record))
         yield from _sample(device, copies, case, effort, record)
+        further = [] if workload.metrics is None else list(workload.metrics())
+        further += [] if workload.of_kernels is None or not record.kernels else workload.of_kernels(record.kernels)
+        record.call_ns = device.call_ns(workload.call, _calls_timed(record))
+        after = device.telemetry()
         wanted = effort.energy or case.conditions.load == "sustained"
         if wanted and workload.timed_by is None and "energy" not in record.telemetry:
             record.telemetry |= _energy_alone(device, workload, case)
-        further = [] if workload.metrics is None else list(workload.metrics())
-        record.call_ns = device.call_ns(workload.call, _calls_timed(record))
-        after = device.telemetry()
         record.telemetry |= {"before": before, "after": after, "peak_bytes": device.peak_bytes(workload.call)}
-        if spoiled := telemetry.throttles(before, after):
-            record.telemetry["throttles"] = spoiled
+        record.telemetry |= _clock_events(record, before, after)
     facts = device.facts()
     _judge(record, workload, facts.get("last_level_cache_bytes"), effort.stopping)
-    record.metrics += [*energy.metrics(record.telemetry.get("energy", {}), record.work), *further]
+    record.metrics += [*energy.metrics(record), *further]
     _hold(record, yardstick.hold(record, facts))
+
+
+def _clock_events(record: Record, before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
+    """What the clock events between two snapshots, just around the samples, mean for these."""
+    found: dict[str, Any] = {}
+    if spoiled := telemetry.throttles(before, after):
+        found["throttles"] = spoiled
+    if record.conditions.load == "burst" and any(record.samples.sm_mhz):
+        middle = percentile(sorted(record.samples.gpu_ns), 0.5)
+        if unread := telemetry.unread_clock(before, after, middle):
+            found[telemetry.SM_CLOCK] = unread
+    return found
 
 
 def _output(workload: Workload, returned: object) -> Any:
@@ -186,10 +200,14 @@ def _output(workload: Workload, returned: object) -> Any:
 
 def _energy_alone(device: Device, workload: Workload, case: Case) -> dict[str, Any]:
     """Energy and activity of calls back to back, which no sample depends on: a failure here is said and costs no row.
-    DeviceLost where the device went with it."""
+    DeviceLost where the device went with it. Nothing is flushed between them, and the record says so, unless the caches
+    hold too little of the data for that to matter."""
     try:
         alone = device.load([workload], replace(case.conditions, cache="hot"), "auto")
-        return consumption(alone, device.watch())
+        found = consumption(alone, device.watch())
+        if "conditions" in found["energy"] and _streams(workload, device.facts().get("last_level_cache_bytes")):
+            found["energy"]["conditions"] = energy.STREAMED
+        return found
     except DeviceLost:
         raise
     except Exception as error:
@@ -254,11 +272,16 @@ def _reason(timer: Timer, asked: str, refused: Sequence[str]) -> str:
 def _sustain(
     device: Device, copies: Sequence[Workload], case: Case, effort: Effort, record: Record
 ) -> Iterator[Progress]:
-    """Fill the record with the samples of a load without rest, at least as long as the workload asks for."""
+    """Fill the record with the samples of a load without rest, at least as long as the workload asks for. No timer of a
+    load sees kernels: they are asked for before it starts."""
+    kernels = device.kernels_of(copies[0].call)
     load = device.load(copies, case.conditions, effort.timer)
     sampler = Sustained(load, device.watch(), metered=case.conditions.cache == "hot")
     least = max(effort.stopping.least, copies[0].least_s, LEAST_MEASURED_S)
+    for group in sampler.warming():
+        yield Progress(case.id, 0, group.call_ns, None, group.sm_mhz, group.end_s)
     yield from _fill(record, case, sample(sampler, replace(effort.stopping, least=least), sampler.clock))
+    record.kernels = kernels
     record.timer = replace(sampler.timer, reason=_reason(sampler.timer, effort.timer, sampler.refused))
     record.flags += ["fallback"] if sampler.refused else []
     record.telemetry = sampler.telemetry()
@@ -287,12 +310,18 @@ def _judge(record: Record, workload: Workload, cache_bytes: int | None, stopping
     width = relative_half_width(values, tick)
     if width is not None and width > stopping.max_noise and width * middle > tick:
         flags.append("noisy")  # an interval of one tick either way is as narrow as this timer can show
-    if workload.level == "DRAM" and cache_bytes is not None and workload.bytes < RESIDENT * cache_bytes:
+    if workload.level == "DRAM" and cache_bytes is not None and not _streams(workload, cache_bytes):
         flags.append("cache-resident")
     if record.telemetry.get("throttles"):
         flags.append("throttled")
     record.flags += flags
     record.metrics = _metrics(workload, middle)
+
+
+def _streams(workload: Workload, cache_bytes: int | None) -> bool:
+    """Whether a call needs so many bytes that hardly any of them are still in the last-level cache when the next one
+    asks for them; False where the cache is not known."""
+    return cache_bytes is not None and workload.bytes >= RESIDENT * cache_bytes
 
 
 def _hold(record: Record, held: yardstick.Held) -> None:

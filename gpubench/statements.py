@@ -1,13 +1,13 @@
 """The lecture's claims in words: `claims.yaml` beside the suites, read strictly.
 
 What a claim says, whether that is right, where it stands, how it is tested and by which suite. How a run is judged is
-code: the rules in the suites.
+code, the rules in the suites; but for a summary, which names the claims that it is drawn from.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -27,8 +27,8 @@ TEXTS = ("section", "short", "claim", "source", "experiment", "rule", "control")
 class Statement:
     """One claim. `corrected` is what holds instead, where the lecture errs.
 
-    `suite` and `benchmarks` measure it, and `run` are the words of the command that does; or `untested` says why
-    nothing can.
+    `suite` and `benchmarks` measure it, and `run` are the words of the command that does; or it holds where of each of
+    its `families` one claim holds at least; or `untested` says why nothing can settle it.
     """
 
     id: str
@@ -43,6 +43,7 @@ class Statement:
     control: str = ""
     suite: str | None = None
     benchmarks: tuple[str, ...] = ()
+    families: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     run: str = ""
     untested: str | None = None
 
@@ -55,18 +56,24 @@ class Statement:
 def load(path: Path) -> dict[str, Statement]:
     """The claims of a file by id, in its order. UsageError, with file and line, for anything that does not fit."""
     entries = yamlfile.load(path).mapping("a mapping of claims, such as C01: {…}")
-    return {name: _statement(name, node) for name, node in entries.items()}
+    found = {name: _statement(name, node) for name, node in entries.items()}
+    for name, node in entries.items():
+        for drawn_from in (each for ids in found[name].families.values() for each in ids):
+            if drawn_from not in found or found[drawn_from].suite is None:
+                raise UsageError(f"{node.where}: from names {drawn_from}, which no suite settles")
+    return found
 
 
-_KNOWN = (*TEXTS, "right", "corrected", "suite", "benchmarks", "run", "none")
+_KNOWN = (*TEXTS, "right", "corrected", "suite", "benchmarks", "from", "run", "none")
 
 
 def _statement(name: str, node: Node) -> Statement:
     keys = node.mapping("a mapping of claim, right, source, …", _KNOWN)
     right = _right(node, keys)
     untested = keys["none"].text("why it cannot be tested") if "none" in keys else None
-    if (untested is None) == ("suite" not in keys):
-        raise UsageError(f"{node.where}: expected either suite or none", "suite: NAME, or none: why it is not testable")
+    if len({"suite", "from", "none"} & keys.keys()) != 1:
+        hint = "suite: NAME; or from: {family: [claims]}; or none: why it is not testable"
+        raise UsageError(f"{node.where}: expected either suite, from or none", hint)
     needed = TEXTS if untested is None else TEXTS[:4]
     texts = {key: _text(node, keys, key) for key in TEXTS if key in needed or key in keys}
     if len(texts["short"]) > SHORT:
@@ -77,11 +84,12 @@ def _statement(name: str, node: Node) -> Statement:
         id=name,
         right=right,
         corrected=_text(node, keys, "corrected") if "corrected" in keys else None,
-        suite=keys["suite"].text("a suite") if untested is None else None,
+        suite=keys["suite"].text("a suite") if "suite" in keys else None,
         benchmarks=tuple(each.text("a benchmark") for each in keys["benchmarks"].items())
         if "benchmarks" in keys
         else (),
-        run=_text(node, keys, "run") if "run" in keys else "",
+        families=_families(keys["from"]) if "from" in keys else {},
+        run=_text(node, keys, "run") if "run" in keys or "from" in keys else "",
         untested=untested,
         **texts,
     )
@@ -95,6 +103,18 @@ def _right(node: Node, keys: Mapping[str, Node]) -> Right:
         if found == word:
             return word  # type: ignore[no-any-return]
     raise keys["right"].error("true, partly or false")
+
+
+def _families(node: Node) -> dict[str, tuple[str, ...]]:
+    """Of each family the claims that stand for it, one at least."""
+    expected = "a mapping of families to claims, such as {tiles: [C50, C51]}"
+    found = {
+        name: tuple(each.text("a claim, such as C50") for each in ids.items())
+        for name, ids in node.mapping(expected).items()
+    }
+    if not found or not all(found.values()):
+        raise node.error(f"{expected}, and a claim in each")
+    return found
 
 
 def _text(node: Node, keys: Mapping[str, Node], key: str) -> str:

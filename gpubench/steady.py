@@ -10,14 +10,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from gpubench.stats import percentile
+from gpubench.stats import trimmed_mean
 
-FLAT_S = 1.0
-"""The latest stretch of time whose two halves are compared."""
+FLAT_S = 4.0
+"""The latest stretch of time whose two halves are compared. Under its power limit the clock of an H200 swings by 1 to
+3 % with a period of 0.6 to 1 s; each half holds two such swings."""
 FLAT = 0.005
-"""Their medians differ by less than this share where rate and clock are flat: what `max_noise` asks of a median."""
-LEAST_S = 1.5
-"""Never flat before: the power limit takes hold within a second of an H200's first matmul."""
+"""Their levels differ by less than this share where rate and clock are flat: what `max_noise` asks of a median."""
+TRIMMED = 0.1
+"""A level is a mean, as the median of a clock that swings jumps from one side to the other; without this share of the
+lowest and of the highest values, so that single slow groups do not count."""
+LEAST_S = FLAT_S
+"""Never flat before: in the first 3 s of a load an H200 was 0.5 to 3 % faster than it stayed."""
 MOST_S = 10.0
 """After this long what is measured is measured, and the record says that it was not flat."""
 LEAST_GROUPS = 6
@@ -73,7 +77,7 @@ def settled(groups: Sequence[Group]) -> bool | None:
 
 
 def _near(before: Sequence[float], after: Sequence[float]) -> bool:
-    first, second = percentile(sorted(before), 0.5), percentile(sorted(after), 0.5)
+    first, second = trimmed_mean(before, TRIMMED), trimmed_mean(after, TRIMMED)
     return abs(second - first) < FLAT * first
 
 

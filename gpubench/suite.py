@@ -10,13 +10,13 @@ from __future__ import annotations
 import inspect
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from gpubench.definition import definition_of
 from gpubench.errors import UsageError
 from gpubench.finding import Rule
-from gpubench.result import CONDITIONS, USUAL, Conditions, Param, Record
+from gpubench.result import CONDITIONS, USUAL, WAY, Conditions, Param, Record
 from gpubench.workload import DeclaredKernel, Define, Workload
 
 Function = Callable[..., Workload]
@@ -76,13 +76,15 @@ class Axis:
 
 @dataclass(frozen=True)
 class Benchmark:
-    """One function of a suite, and its axes: `axes` are its arguments, `conditions` those that the suite declares."""
+    """One function of a suite, and its axes: `axes` are its arguments, `conditions` those that the suite declares, and
+    `fixed` those of the rows of each `way` that nobody can ask otherwise."""
 
     suite: str
     name: str
     function: Function
     axes: Mapping[str, Axis]
     conditions: Mapping[str, Axis] = field(default_factory=dict)
+    fixed: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     @property
     def path(self) -> str:
@@ -128,6 +130,10 @@ class Benchmark:
                 values[name] = axis.values
         product = itertools.product(*(dict.fromkeys(each) for each in values.values()))
         return [Conditions(**dict(zip(values, chosen, strict=True))) for chosen in product]  # type: ignore[arg-type]
+
+    def under(self, params: Mapping[str, Param], conditions: Conditions) -> Conditions:
+        """The conditions of one row: those of the product, but for what its way fixes."""
+        return replace(conditions, **self.fixed.get(str(params.get(WAY)), {}))  # type: ignore[arg-type]
 
     def cases(
         self, kind: str, quick: bool = False, asked: Mapping[str, Sequence[Param]] | None = None
@@ -191,11 +197,15 @@ class Suite:
         self.kernels.append(made)
         return made
 
-    def benchmark(self, **axes: Axis) -> Callable[[Function], Function]:
+    def benchmark(
+        self, *, fixed: Mapping[str, Mapping[str, str]] | None = None, **axes: Axis
+    ) -> Callable[[Function], Function]:
         """Declare a benchmark: a function of `device` and one argument per axis that returns a Workload.
 
         `cache`, `load` and `data` are the conditions of a row, and no arguments: `cache=Axis(["cold", "hot"])` measures
-        each row under both, one after the other, unless somebody asks for other conditions.
+        each row under both, one after the other, unless somebody asks for other conditions. `fixed` maps a value of the
+        axis `way` to conditions that its rows always have: where a condition is what is wrong with a way of measuring,
+        or a stopwatch of the suite's own takes no notice of what is asked.
         """
         parameters = {name: axis for name, axis in axes.items() if name not in CONDITIONS}
         conditions = {name: axis for name, axis in axes.items() if name in CONDITIONS}
@@ -214,9 +224,11 @@ class Suite:
                     raise TypeError(f"{path}: axis {axis_name} follows {axis.same_as}, which has no values")
             for axis_name, axis in conditions.items():
                 _check_condition(path, axis_name, axis)
+            for way, held in (fixed or {}).items():
+                _check_fixed(path, parameters.get(WAY), way, held)
             if name in self.benchmarks:
                 raise TypeError(f"{path} is declared twice")
-            self.benchmarks[name] = Benchmark(self.name, name, function, parameters, conditions)
+            self.benchmarks[name] = Benchmark(self.name, name, function, parameters, conditions, fixed or {})
             return function
 
         return declare
@@ -246,6 +258,16 @@ def _check_condition(path: str, name: str, axis: Axis) -> None:
     for value in (*axis.values, *axis.cpu, *axis.quick, *axis.quick_cpu, *axis.choices):
         if value not in CONDITIONS[name]:
             raise TypeError(f"{path}: the condition {name} has no value {value!r}, only {', '.join(CONDITIONS[name])}")
+
+
+def _check_fixed(path: str, ways: Axis | None, way: str, held: Mapping[str, str]) -> None:
+    """TypeError unless what a suite fixes for a way are conditions, and the benchmark has that way."""
+    if ways is None or way not in ways.choices:
+        raise TypeError(f"{path}: conditions are fixed for {WAY}={way}, which it does not have")
+    for name, value in held.items():
+        if name not in CONDITIONS:
+            raise TypeError(f"{path}: {name} is no condition to be fixed, only {', '.join(CONDITIONS)}")
+        _check_condition(path, name, Axis([value]))
 
 
 @dataclass(frozen=True)

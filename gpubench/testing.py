@@ -16,7 +16,7 @@ from typing import Any
 
 from gpubench.devices import Call, Comparison, Launch, pacing
 from gpubench.errors import CaseError, DeviceLost, OutOfMemory, TimerFailed, Unsupported
-from gpubench.result import Conditions, Timer
+from gpubench.result import Conditions, KernelSeen, Metric, Timer
 from gpubench.steady import Group
 from gpubench.testing_nvml import FAKE_ANSWERS, FAKE_FIELDS, FakeGpu, FakeNvml, FakeNvmlError
 from gpubench.testing_timers import SAMPLERS, FakeSampler
@@ -104,6 +104,10 @@ class FakeDevice:
         draw = source.random if self.data == "uniform" else lambda: source.gauss(0, 1)
         return [draw() for _ in range(n)]
 
+    def free_bytes(self) -> int:
+        """What it claims to have, less what was taken."""
+        return self.memory - self.used
+
     def unwritten(self, shape: Sequence[int] | int, dtype: str) -> list[float]:
         """A flat list, to be written."""
         return [0.0] * self._take(shape, dtype)
@@ -161,6 +165,10 @@ class FakeDevice:
 
         return Launch(call)
 
+    def compile(self, function: Callable[..., Any], *, options: Mapping[str, Any] | None = None) -> FakeCompiled:
+        """The function itself, whose first call plays the part of the one that compiles."""
+        return FakeCompiled(function)
+
     def timers(self, asked: str) -> Sequence[str]:
         """Those it was given; all of them read the scripted clock."""
         return pacing.order(asked, self.known_timers, "the fake device")
@@ -178,6 +186,10 @@ class FakeDevice:
     def watch(self) -> FakeWatch:
         """What the script says of power and energy."""
         return FakeWatch(self)
+
+    def kernels_of(self, call: Call) -> list[KernelSeen]:
+        """None: nobody sees what a fake call runs."""
+        return []
 
     def call_ns(self, call: Call, n: int) -> list[int]:
         """Nothing: a fake call is host work."""
@@ -220,6 +232,27 @@ class FakeDevice:
         """Give back everything."""
         self.used = 0
         self.releases += 1
+
+
+class FakeCompiled:
+    """A function as it is, which counts its first call as a graph and a kernel."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+        self.graphs = 0
+
+    def __call__(self, *args: Any) -> Any:
+        """Call it."""
+        self.graphs = 1
+        return self.function(*args)
+
+    def metrics(self) -> list[Metric]:
+        """No time is spent on compiling; one kernel is written."""
+        return [
+            Metric("compile_time", 0.0, "s", "lower"),
+            Metric("compile_cached", 0.0, "1", "lower"),
+            Metric("kernels_written", float(self.graphs), "1", "lower"),
+        ]
 
 
 class FakeLoad:

@@ -69,6 +69,11 @@ def three_digits(value: float) -> str:
     return f"{rounded:.{places}f}"
 
 
+def exact_digits(value: float) -> str:
+    """A number that is known exactly: a whole one of four digits or more in all of them, any other in three."""
+    return f"{value:.0f}" if abs(value) >= 1000 and float(value).is_integer() else three_digits(value)
+
+
 def format_duration(ns: float) -> str:
     """A time in ns in the unit that suits it: `62.0 ns`, `3.62 µs`, `1.39 ms`, `2.00 s`, `1.50 min`."""
     return _scaled(ns, [(1.0, "ns"), (1e3, "µs"), (1e6, "ms"), (1e9, "s"), (60e9, "min")])

@@ -29,7 +29,7 @@ FAILING: frozenset[str] = frozenset({"failed", "missing", "invalid"})
 @dataclass(frozen=True)
 class Change:
     """One metric of a matched row. `ratio` is new/base as measured, with its interval where both sides have one; `loss`
-    is ln of how much worse it got (positive: worse, whatever the metric's direction)."""
+    is ln of how much worse it got (positive: worse, whatever the metric's direction; 0 of one that is not judged)."""
 
     metric: str
     unit: str

@@ -23,10 +23,13 @@ Per = Literal["bytes", "flops"] | None
 class View:
     """The rows of a suite in a run. Rules get nothing else: no device, no clock, no other file.
 
-    `draws` keeps the resampled medians of rows by id; views of one run may share it, as they draw the same.
+    `draws` keeps the resampled medians of rows by id; views of one run may share it, as they draw the same. `asked`
+    gets the ids of the rows whose counters a rule asks for, whether there are any or not.
     """
 
-    def __init__(self, run: Run, suite: str, draws: dict[str, list[float]] | None = None) -> None:
+    def __init__(
+        self, run: Run, suite: str, draws: dict[str, list[float]] | None = None, asked: set[str] | None = None
+    ) -> None:
         self.suite = suite
         self.facts: Mapping[str, Any] = run.device
         self.used: dict[str, Record] = {}
@@ -34,6 +37,7 @@ class View:
         self._records = [record for record in run.records if record.suite == suite]
         self._ceilings = {ceiling.name: ceiling.value for ceiling in run.ceilings}
         self._draws = {} if draws is None else draws
+        self._asked = set() if asked is None else asked
 
     @property
     def on_cpu(self) -> bool:
@@ -119,6 +123,7 @@ class View:
 
     def counter(self, record: Record, name: str) -> Estimate | None:
         """What the hardware counted of a row; None without counters."""
+        self._asked.add(record.id)
         value = record.counters.get(name)
         return exactly(float(value)) if isinstance(value, int | float) and not isinstance(value, bool) else None
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from gpubench.errors import KernelError
-from gpubench.result import Metric
+from gpubench.result import KernelSeen, Metric
 
 Define = int | str
 GRID_LIMIT = (2**31 - 1, 65535, 65535)
@@ -142,7 +142,8 @@ class Workload:
     written once. Both are exact integers of the parameters.
 
     `reduction` is K, the number of terms summed into one element of the output, and `accumulate` the dtype they are
-    summed in: both set the tolerance (see `gpubench.check`).
+    summed in: both set the tolerance (see `gpubench.check`). `precision` is the mode that the device's matrix products
+    are held in (see `gpubench.devices.modes`).
 
     `roof` names the ceiling this workload is the yardstick of, such as "DRAM copy" (with `level`) or "bfloat16 matmul"
     (with `dtype`); most workloads have none. `level` and `dtype` say which memory and which arithmetic it uses.
@@ -151,6 +152,7 @@ class Workload:
     `least_s` is how long to sample at least under a sustained load, in seconds; a row measured in bursts takes no
     notice of it. `metrics` gives further figures of the row, from what the last call left in its outputs, such as
     cycles that a kernel counted; it is asked once, after the samples were taken, and none of them may be primary.
+    `of_kernels` gives more of them from the kernels that a timer saw, where one did.
     `timed_by` times one call in ns by a stopwatch of the suite's own, in place of the device's timers: for rows that
     are about how to measure.
     """
@@ -163,7 +165,7 @@ class Workload:
     bytes: int = 0
     reduction: int = 1
     accumulate: str = "float32"
-    precision: Literal["ieee", "tf32"] = "ieee"
+    precision: Literal["ieee", "tf32", "fp32-sums", "fp16-sums"] = "ieee"
     dtype: str | None = None
     level: str | None = None
     roof: str | None = None
@@ -172,6 +174,7 @@ class Workload:
     prediction: dict[str, Any] = field(default_factory=dict)
     least_s: float = 0.0
     metrics: Callable[[], Sequence[Metric]] | None = None
+    of_kernels: Callable[[Sequence[KernelSeen]], Sequence[Metric]] | None = None
     timed_by: Callable[[], int] | None = None
 
     @property

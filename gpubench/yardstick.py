@@ -11,7 +11,7 @@ from typing import Any
 from gpubench.model import catalog
 from gpubench.model.catalog import Figure
 from gpubench.result import Metric, Record, Summary
-from gpubench.stats import percentile
+from gpubench.telemetry import held_mhz
 
 MARGIN = {"FLOP/s": 0.01, "B/s": 0.01}
 """How far above what is physically possible a rate must lie, beyond its own error, to be called implausible: clocks are
@@ -57,15 +57,15 @@ def datasheet(record: Record, facts: Mapping[str, Any]) -> Figure | None:
 def silicon(record: Record, facts: Mapping[str, Any]) -> Figure | None:
     """What the device can do at the clock held while the row was measured; for bandwidth, what the memory's pins carry.
 
-    The clock is the median of the samples' own; where they have none, the highest clock, and the source says so.
+    The clock is the median of the samples' own; where it is not known, the highest clock, and the source says so.
     """
     what = _subject(record)
     if what is None:
         return None
     if what == "DRAM":
         return catalog.memory_bound(facts)
-    held = sorted(mhz for mhz in record.samples.sm_mhz if mhz)
-    sm_mhz = percentile(held, 0.5) if held else facts.get("sm_mhz_max")
+    held = held_mhz(record)
+    sm_mhz = held or facts.get("sm_mhz_max")
     if not sm_mhz:
         return None
     shared = what == "shared"

@@ -1,6 +1,7 @@
 // Clusters of CLUSTER blocks that read each other's shared memory. Before compute capability 9.0 there is nothing in the
 // kernels, and the suite does not launch them.
 
+#include "chains.cuh"
 #include "cluster.cuh"
 
 #ifndef CLUSTER
@@ -37,9 +38,10 @@ extern "C" __global__ void CLUSTER_OF(CLUSTER) chase_ring(
 }
 
 // Every thread reads four times 16 bytes of the shared memory of the next block (with HOME 1 of its own), a quarter of it
-// apart, `passes` times. Block r of a cluster holds the words x plus r. out[thread] is the sum of what it read, modulo 2^32.
+// apart, `passes` times, each time 16 bytes further on: reads of the same place would be made once. Block r of a cluster
+// holds the words x plus r. out[thread] is the sum of what it read, modulo 2^32; clocks[block] cycles and ns of the reading.
 extern "C" __global__ void CLUSTER_OF(CLUSTER) copy_ring(
-    const unsigned* __restrict__ x, unsigned* __restrict__ out, int passes) {
+    const unsigned* __restrict__ x, unsigned* __restrict__ out, long long* __restrict__ clocks, int passes) {
 #if HAS_CLUSTERS
     __shared__ alignas(16) unsigned held[WORDS];
     const unsigned rank = cluster_rank();
@@ -47,14 +49,16 @@ extern "C" __global__ void CLUSTER_OF(CLUSTER) copy_ring(
     cluster_wait();
     const unsigned there = in_block(shared_address(held), HOME ? rank : (rank + 1) % CLUSTER);
     unsigned sum = 0;
+    timed_by_block(clocks, [&] {
 #pragma unroll 1
-    for (int pass = 0; pass < passes; ++pass) {
+        for (int pass = 0; pass < passes; ++pass) {
 #pragma unroll
-        for (int u = 0; u < 4; ++u) {
-            const uint4 v = load_vector_there(there + 16 * ((threadIdx.x + u * 256) % (WORDS / 4)));
-            sum += (v.x + v.y) + (v.z + v.w);
+            for (int u = 0; u < 4; ++u) {
+                const uint4 v = load_vector_there(there + 16 * ((threadIdx.x + pass + u * 256) % (WORDS / 4)));
+                sum += (v.x + v.y) + (v.z + v.w);
+            }
         }
-    }
+    });
     out[(long long)blockIdx.x * blockDim.x + threadIdx.x] = sum;
     cluster_wait();
 #endif

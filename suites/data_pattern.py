@@ -90,15 +90,4 @@ def matmul(device: Any, pattern: str, n: int, dtype: str) -> Workload:
     a, b = (drawn(device, (n, n), made, seed).to(c.dtype) for seed in range(2))
     if pattern == DENORMAL:
         a.mul_(torch.finfo(c.dtype).smallest_normal / 4)
-    return Workload(
-        run=lambda: torch.mm(a, b, out=c),
-        output=c,
-        reference=lambda: work.reference(a, b),
-        reference_name=work.reference_name(dtype),
-        flops=work.flops(n, n, n),
-        bytes=work.bytes(n, n, n, c.element_size()),
-        reduction=n,
-        accumulate="float64" if dtype == "float64" else "float32",
-        precision="tf32" if dtype == "tf32" else "ieee",
-        dtype=dtype,
-    )
+    return Workload(run=lambda: torch.mm(a, b, out=c), **work.product(a, b, c, dtype))

@@ -6,22 +6,22 @@
 // A path as in divergence.cu, not inlined: a compiler may neither take both paths and choose, nor mix their links.
 __attribute__((noinline)) static float path_a(float x, int trips, float one) {
     for (int trip = 0; trip < trips; ++trip) {
-        for (int step = 0; step < STEP; ++step) x = x * one + one;
+        for (int step = 0; step < STEP; ++step) x = x * one + 1;
     }
     return x;
 }
 
-__attribute__((noinline)) static float path_b(float x, int trips, float one, float two) {
+__attribute__((noinline)) static float path_b(float x, int trips, float one) {
     for (int trip = 0; trip < trips; ++trip) {
-        for (int step = 0; step < STEP; ++step) x = one * x - two;
+        for (int step = 0; step < STEP; ++step) x = x * one - 2;
     }
     return x;
 }
 
-extern "C" void data_branch(const float* x, float* out, float one, float two, int trips, long long n) {
+extern "C" void data_branch(const float* x, float* out, float one, int trips, long long n) {
 #pragma omp parallel for schedule(static)
     for (long long i = 0; i < n; ++i) {
         const float lane = i % 32;
-        out[i] = x[i] < 0 ? path_a(lane, trips, one) : path_b(lane, trips, one, two);
+        out[i] = x[i] < 0 ? path_a(lane, trips, one) : path_b(lane, trips, one);
     }
 }

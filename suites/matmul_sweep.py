@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpubench import TIMES, Axis, Effect, Estimate, Finding, RowsMissing, Suite, Workload
+from gpubench import TIMES, Axis, Effect, Estimate, Finding, RowsMissing, Suite, Workload, exactly
 from gpubench.model import matmul as work
+from gpubench.model import matmul_fit, matmul_time
 
 suite = Suite(__file__)
 
@@ -72,6 +73,9 @@ STEP, ALIKE = 1.2, 1.25
 """Rows aligned to 16 bytes against odd sizes beside them, by rate; and sizes that are both multiples of 8."""
 OFTEN = 0.8
 """The share of the prime sizes that are slower."""
+EXPLAINED, BY_CHANCE, SHUFFLES = 0.7, 0.2, 3
+"""The share of the variance of log FLOP/s that the model must explain of sizes it has not seen, and what its constants
+may of rates without order."""
 
 
 def by_size(view: Any) -> dict[int, Any]:
@@ -112,10 +116,44 @@ def it_undulates(view: Any) -> Finding:
 
 @suite.claim("C01")
 def not_monotone(view: Any) -> Finding:
-    """The curve falls again and again. That three causes explain it is not tested: no model has all three yet."""
-    found = drops(view, by_size(view))
-    note = "drops are counted; how much of the curve the three causes explain is not"
-    return Finding(effects=(Effect(found.name, found.found),), note=note)
+    """The curve falls again and again, and a model of tiles, waves, alignment and bytes accounts for most of it."""
+    rows = by_size(view)
+    found = drops(view, rows)
+    products = by_kernel(view, rows)
+    on = matmul_time.machine(view.facts, str(next(iter(rows.values())).params["dtype"]))
+    if on is None or len(products) < matmul_fit.LEAST:
+        note = f"drops are counted; what explains them takes {matmul_fit.LEAST} sizes and the kernels that ran"
+        return Finding(effects=(Effect(found.name, found.found),), note=note)
+    left = matmul_fit.left_out(products, on)
+    share = matmul_fit.explained(left.model, left.level)
+    explained = Estimate(share, *matmul_fit.interval(left.model, left.level, "C01"))
+    dealt = sorted(matmul_fit.shuffled(products, on, f"C01 {turn}") for turn in range(SHUFFLES))
+    return Finding(
+        effects=(
+            found,
+            Effect("log-variance that the model explains, blocks of sizes left out", explained, "1", EXPLAINED),
+            Effect("the same of alignment classes and a smooth curve",
+                   exactly(matmul_fit.explained(left.classes, left.level))),
+        ),
+        controls=(
+            quiet(view, rows),
+            Effect("the same of rates dealt to other sizes, all seen",
+                   Estimate(dealt[len(dealt) // 2], dealt[0], dealt[-1]), "1", at_most=BY_CHANCE),
+        ),
+        prediction={"constants": len(matmul_time.BEGIN.values), "sizes": len(products)},
+    )  # fmt: skip
+
+
+def by_kernel(view: Any, rows: dict[int, Any]) -> list[tuple[matmul_time.Product, float]]:
+    """The rows whose kernels the model knows, with their medians in ns, by size."""
+    units = int(view.facts.get("multiprocessors") or 0)
+    found = []
+    for n, row in rows.items():
+        launches = [(kernel.name, kernel.kind, kernel.grid) for kernel in row.kernels]
+        seen = matmul_time.seen(n, n, n, row.params["dtype"], row.params["layout"], launches, units)
+        if seen is not None:
+            found.append((seen, view.median(row).value))
+    return found
 
 
 @suite.claim("C57")

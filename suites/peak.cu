@@ -1,9 +1,9 @@
 // Peaks of the arithmetic units: chains of dependent multiply-adds, enough of them side by side to hide their latency.
 //
-// TYPE 0 fp32, 1 fp64, 2 fp16x2, 3 bf16x2, 4 int32. Every link is x = a x + b with a = b = 1, known only when the kernel
-// runs: the result counts the links, so that a compiler that had shortened the chain would be found out. A sixteen-bit
-// number counts exactly only to 256: after LINKS links its chain is added to a float and starts again. Chains start apart, at
-// 0, 1, 2 …, or they would be one chain to the compiler.
+// TYPE 0 fp32, 1 fp64, 2 fp16x2, 3 bf16x2, 4 int32, 5 dp4a: four uint8 products and their sum. Every link is x = a x + b
+// with a = b = 1, known only when the kernel runs: the result counts the links, so that a compiler that had shortened the
+// chain would be found out. A sixteen-bit number counts exactly only to 256, a uint8 to 255: after LINKS links its chain is
+// added to a float and starts again. Chains start apart, at 0, 1, 2 …, or they would be one chain to the compiler.
 
 #ifndef TYPE
 #define TYPE 0
@@ -53,6 +53,15 @@ __device__ __forceinline__ number from(float v) {
     return x;
 }
 __device__ __forceinline__ float value(number x) { return __uint_as_float(x << 16) + __uint_as_float(x & 0xffff0000u); }
+#elif TYPE == 5
+using number = unsigned;  // four uint8, of which all but the lowest stay 0: a chain counts to 255
+__device__ __forceinline__ number link(number a, number x, number b) {
+    number y;
+    asm("dp4a.u32.u32 %0, %1, %2, %3;" : "=r"(y) : "r"(a), "r"(x), "r"(b));
+    return y;
+}
+__device__ __forceinline__ number from(float v) { return (unsigned)v; }
+__device__ __forceinline__ float value(number x) { return (float)x; }
 #else
 using number = int;
 __device__ __forceinline__ number link(number a, number x, number b) { return a * x + b; }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpubench import TIMES, Axis, Effect, Finding, Suite, Unsupported, Workload
+from gpubench import TIMES, Axis, Effect, Estimate, Finding, Suite, Unsupported, Workload
 from gpubench.model import matmul as work
 
 suite = Suite(__file__)
@@ -107,9 +107,6 @@ def matmul(device: Any, shape: str, dtype: str) -> Workload:
 
 MATRIX_GAIN = 10
 """Matrix units over the ordinary ones: 16 on an A100 and 15 on an H100 by their maker's figures, 13 as measured."""
-FORMAT_GAIN, INSTRUCTION_GAIN, LADDER_GAIN = 1.5, 3, 20
-"""Half the bits give twice the rate, power permitting; products of one instruction against packed halves, 4 to 7; and
-the whole ladder, 24 to 64."""
 ORDINARY = 0.5, 1.2
 """Where the library's product runs on the ordinary units too, it has their rate at most."""
 NO_UNITS = "this run is of a CPU: its matrix units, if any, are not the lecture's"
@@ -133,6 +130,19 @@ def ordinary(view: Any) -> Effect:
     return Effect("rate of a float32 product over fp32 FMA", gain, "1", *ORDINARY)
 
 
+@suite.claim("C04")
+def one_of_many(view: Any) -> Finding:
+    """What one core, or one multiprocessor, adds to the rate of the whole; the years are not measured."""
+    whole = view.median(best(view, "fma", format="fp32"), per="flops")
+    rate = Estimate(*(1 / ns for ns in (whole.value, whole.high, whole.low)))
+    fact, name = ("physical_cores", "core") if view.on_cpu else ("multiprocessors", "multiprocessor")
+    units = view.facts.get(fact)
+    one = [Effect(f"rate of one {name} of {units}", rate.times(1 / units), "GFLOP/s")] if units else []
+    return Finding(
+        effects=(Effect("rate of fp32 FMA", rate, "GFLOP/s"), *one), note="one machine is one point of the trend"
+    )
+
+
 @suite.claim("C25")
 def matrix_units(view: Any) -> Finding:
     """Matrix products run at ten times the rate of ordinary arithmetic, or more."""
@@ -143,49 +153,6 @@ def matrix_units(view: Any) -> Finding:
     shown = [] if halves is None else [Effect("rate over bf16x2 FMA", product_over(view, "bfloat16", halves), TIMES)]
     return Finding(
         effects=(Effect("rate of bf16 products over fp32 FMA", gain, TIMES, MATRIX_GAIN), *shown),
-        controls=(ordinary(view),),
-    )
-
-
-@suite.claim("C06")
-def the_ladder(view: Any) -> Finding:
-    """From fp32 FMA to the narrowest product: the part of the thousandfold that one chip shows, without sparsity."""
-    view.needs_gpu(NO_UNITS)
-    gain = product_over(view, "float8_e4m3", best(view, "fma", format="fp32"))
-    return Finding(
-        effects=(Effect("rate of fp8 products over fp32 FMA", gain, TIMES, LADDER_GAIN),),
-        controls=(ordinary(view),),
-        note="without structured sparsity",
-    )
-
-
-@suite.claim("C07")
-def fewer_bits(view: Any) -> Finding:
-    """On the matrix units each halving of the bits nearly doubles the rate."""
-    view.needs_gpu(NO_UNITS)
-    steps = (("tf32", "bfloat16"), ("bfloat16", "float8_e4m3"))
-    gains = [product_over(view, narrow, best(view, "matmul", dtype=wide)) for wide, narrow in steps]
-    return Finding(
-        effects=tuple(
-            Effect(f"rate of {narrow} over {wide}", gain, TIMES, FORMAT_GAIN)
-            for (wide, narrow), gain in zip(steps, gains, strict=True)
-        ),
-        controls=(
-            Effect(
-                "rate of fp16 over bf16, as many bits",
-                product_over(view, "float16", best(view, "matmul", dtype="bfloat16")), "1", 0.9, 1.1,
-            ),
-        ),
-    )  # fmt: skip
-
-
-@suite.claim("C08")
-def complex_instructions(view: Any) -> Finding:
-    """One instruction for a whole product does several times what packed halves do, in the same format."""
-    view.needs_gpu(NO_UNITS)
-    gain = product_over(view, "float16", best(view, "fma", format="fp16x2"))
-    return Finding(
-        effects=(Effect("rate of fp16 products over fp16x2 FMA", gain, TIMES, INSTRUCTION_GAIN),),
         controls=(ordinary(view),),
     )
 

@@ -32,19 +32,8 @@ def matmul(device: Any, n: int, dtype: str, seconds: int) -> Workload:
     """The library's product of two n × n matrices."""
     import torch
 
-    a, b = device.random((n, n), dtype, seed=0), device.random((n, n), dtype, seed=1)
-    c = device.unwritten((n, n), dtype)
-    return Workload(
-        run=lambda: torch.mm(a, b, out=c),
-        output=c,
-        reference=lambda: work.reference(a, b),
-        reference_name=work.reference_name(dtype),
-        flops=work.flops(n, n, n),
-        bytes=work.bytes(n, n, n, c.element_size()),
-        reduction=n,
-        dtype=dtype,
-        least_s=seconds,
-    )
+    a, b, c = work.operands(device, n, n, n, dtype)
+    return Workload(run=lambda: torch.mm(a, b, out=c), least_s=seconds, **work.product(a, b, c, dtype))
 
 
 @suite.benchmark(

@@ -62,24 +62,13 @@ RUNGS = {
 """The ladder below the warp tile."""
 
 
-def product(device: Any, m: int, n: int, k: int, launch: Any, precision: Any = "ieee") -> Workload:
+def product(device: Any, m: int, n: int, k: int, launch: Any, dtype: str = "float32") -> Workload:
     """A product of m × k and k × n; `launch` makes what runs it from A, B, C and their sizes."""
     import numpy as np
 
-    a, b = device.random((m, k), "float32", seed=0), device.random((k, n), "float32", seed=1)
-    c = device.unwritten((m, n), "float32")
-    return Workload(
-        run=launch(a, b, c, np.int32(m), np.int32(n), np.int32(k)),
-        output=c,
-        reference=lambda: matmul.reference(a, b),
-        reference_name=matmul.reference_name("float32"),
-        flops=matmul.flops(m, n, k),
-        bytes=matmul.bytes(m, n, k, FLOAT),
-        reduction=k,
-        precision=precision,
-        dtype="tf32" if precision == "tf32" else "float32",
-        primary="flops",
-    )
+    a, b, c = matmul.operands(device, m, n, k, "float32")
+    run = launch(a, b, c, np.int32(m), np.int32(n), np.int32(k))
+    return Workload(run=run, primary="flops", **matmul.product(a, b, c, dtype))
 
 
 def library(a: Any, b: Any, c: Any, *sizes: Any) -> Any:

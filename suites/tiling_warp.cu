@@ -39,13 +39,16 @@ __device__ __forceinline__ int a_row() { return threadIdx.x / 8; }
 __device__ __forceinline__ int b_deep() { return threadIdx.x / VECTORS; }
 __device__ __forceinline__ int b_column() { return threadIdx.x % VECTORS * 4; }
 
-// Start to copy a pair of tiles that lies in A and B as a whole, from this thread's first element of each.
-__device__ __forceinline__ void fetch_whole(float* stage, const float* a, const float* b, const Matrices& of) {
+// Start to copy a pair of tiles that is DEPTH deep, `a` and `b` being this thread's first columns of A and of B. Rows of A
+// past its last one are copies of that: what they give lies past the last row of C, and a block at the edge takes no longer.
+__device__ __forceinline__ void fetch_whole(
+    float* stage, const float* a, const float* b, int first_row, const Matrices& of) {
     float* to = stage + a_deep() * PITCH + a_row();
 #pragma unroll
-    for (int row = 0; row < ROWS; row += ROWS_AT_ONCE, a += (long long)ROWS_AT_ONCE * of.k) {
+    for (int row = 0; row < ROWS; row += ROWS_AT_ONCE) {
+        const float* from = a + (long long)min(first_row + row, of.m - 1) * of.k;
 #pragma unroll
-        for (int deep = 0; deep < DEPTH; deep += 8) copy_async(to + deep * PITCH + row, a + deep, true);
+        for (int deep = 0; deep < DEPTH; deep += 8) copy_async(to + deep * PITCH + row, from + deep, true);
     }
     to = stage + DEPTH * PITCH + b_deep() * COLUMNS + b_column();
 #pragma unroll
@@ -54,7 +57,7 @@ __device__ __forceinline__ void fetch_whole(float* stage, const float* a, const 
     }
 }
 
-// The same at the edges, or where rows of B do not begin aligned to 16 bytes: what lies outside A and B is zero.
+// The same where A and B end within the tile's depth, or rows of B do not begin aligned to 16 bytes: what lies outside is zero.
 __device__ __noinline__ void fetch_part(float* stage, const Matrices& of, int row0, int column0, int k0) {
     for (int row = a_row(); row < ROWS; row += ROWS_AT_ONCE) {
         for (int deep = a_deep(); deep < DEPTH; deep += 8) {
@@ -88,13 +91,13 @@ extern "C" __global__ void __launch_bounds__(THREADS, COLUMNS == 128 ? 2 : 1) wa
     float* stages = reinterpret_cast<float*>(memory);
     const int across = (n + COLUMNS - 1) / COLUMNS;
     const int row0 = (int)blockIdx.x / across * ROWS, column0 = (int)blockIdx.x % across * COLUMNS;
-    const bool inside = row0 + ROWS <= m && column0 + COLUMNS <= n && n % 4 == 0;
-    const float* from_a = a + (long long)(row0 + a_row()) * k + a_deep();
-    const float* from_b = b + (long long)b_deep() * n + column0 + b_column();
+    const bool aligned = n % 4 == 0;  // then no four elements of a row are partly outside
+    const float* from_a = a + a_deep();
+    const float* from_b = b + (long long)b_deep() * n + min(column0 + b_column(), n - 4);  // columns past the last: as rows
     int k0 = 0;
     const auto fetch = [&](int stage) {
-        if (inside && k0 + DEPTH <= k) {
-            fetch_whole(stages + stage * STAGE, from_a, from_b, of);
+        if (aligned && k0 + DEPTH <= k) {
+            fetch_whole(stages + stage * STAGE, from_a, from_b, row0 + a_row(), of);
         } else if (k0 < k) {
             fetch_part(stages + stage * STAGE, of, row0, column0, k0);
         }
@@ -147,7 +150,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, COLUMNS == 128 ? 2 : 1) wa
             const int x = column0 + column + 16 * p;
             float* to = c + (long long)y * n + x;
             const float* from = sums[i] + 4 * p;
-            if (inside) {
+            if (aligned) {
+                if (x >= n) continue;
                 *reinterpret_cast<float4*>(to) = make_float4(from[0], from[1], from[2], from[3]);
             } else {
 #pragma unroll

@@ -2,9 +2,11 @@
 
 Every benchmark is one trap. Its row `way=right` is timed by gpubench, its row `way=wrong` does what is often done
 instead, and says in its label `trap` what is wrong with that; reports put the one time over the other, which is the
-size of the error. Where the clock is the trap, the work is the same; where the work is, the clock is as good as a few
-lines can make it. No wrong way flushes a cache: streams of small buffers find theirs hot, matrix products do not care.
-A wrong row is nobody's best, and no row is a roof.
+size of the error. Where the clock is the trap, work and conditions are the same; where the work or a condition is,
+gpubench times both. A wrong row is nobody's best, and no row is a roof.
+
+Each row's conditions are those that it really had, and cannot be asked otherwise: a stopwatch of a few lines flushes
+nothing, and knows no load without rest.
 """
 
 from __future__ import annotations
@@ -30,16 +32,17 @@ PRODUCT = {"cuda": 4096, "cpu": 512}
 CACHES = 8
 """A buffer that stays in the last-level cache takes one part in this many of it."""
 REPEATS = 10
-"""Calls between two events where one is too short for them, and readings of which the best is taken."""
+"""Readings of which the best is taken."""
 REST_S = 2e-3
 """A rest that gives a GPU its highest clock back."""
 HOLD_CYCLES = 1_000_000
-"""Half a millisecond at 2 GHz: by then the host has enqueued REPEATS calls, and the GPU does not wait for it."""
+"""Half a millisecond at 2 GHz: by then the host has enqueued the call, and the GPU does not wait for it."""
 
-
-def ways(**options: Axis) -> Callable[[Callable[..., Workload]], Callable[..., Workload]]:
-    """Declare a trap: a benchmark whose axis `way` is right or wrong."""
-    return suite.benchmark(way=Axis(["right", "wrong"]), **options)
+WAY = Axis(["right", "wrong"])
+COLD, HOT = {"cache": "cold", "load": "burst"}, {"cache": "hot", "load": "burst"}
+SUSTAINED = {"cache": "hot", "load": "sustained"}
+BY_STOPWATCH = {"right": HOT, "wrong": HOT}
+"""Conditions of both ways where a stopwatch is the trap."""
 
 
 def trapped(workload: Workload, way: str, trap: str, timed_by: Callable[[], int] | None = None) -> Workload:
@@ -72,20 +75,10 @@ def product(device: Any, zeros: bool = False) -> Workload:
     import torch
 
     n, dtype = PRODUCT[device.kind], "float32" if device.kind == "cpu" else "bfloat16"
-    a, b = device.random((n, n), dtype, seed=0), device.random((n, n), dtype, seed=1)
+    a, b, c = work.operands(device, n, n, n, dtype)
     if zeros:
         a.zero_(), b.zero_()
-    c = device.unwritten((n, n), dtype)
-    return Workload(
-        run=lambda: torch.mm(a, b, out=c),
-        output=c,
-        reference=lambda: work.reference(a, b),
-        reference_name=work.reference_name(dtype),
-        flops=work.flops(n, n, n),
-        bytes=work.bytes(n, n, n, c.element_size()),
-        reduction=n,
-        dtype=dtype,
-    )
+    return Workload(run=lambda: torch.mm(a, b, out=c), **work.product(a, b, c, dtype))
 
 
 def host_ns(call: Callable[[], object], wait: Callable[[], object], clock: Callable[[], int]) -> int:
@@ -96,8 +89,8 @@ def host_ns(call: Callable[[], object], wait: Callable[[], object], clock: Calla
     return clock() - begun
 
 
-def events_ns(call: Callable[[], object], calls: int = 1, held: bool = True) -> int:
-    """The time of one of so many calls between two events. `held`: the GPU begins when all of them are enqueued."""
+def events_ns(call: Callable[[], object], held: bool = True) -> int:
+    """The time of a call between two events. `held`: the GPU begins when it is enqueued."""
     import torch
 
     start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
@@ -105,12 +98,11 @@ def events_ns(call: Callable[[], object], calls: int = 1, held: bool = True) -> 
     if held:
         torch.cuda._sleep(HOLD_CYCLES)
     start.record()
-    for _ in range(calls):
-        call()
+    call()
     end.record()
     end.synchronize()
     ms: float = start.elapsed_time(end)
-    return round(ms * 1e6 / calls)
+    return round(ms * 1e6)
 
 
 def rested_ns(device: Any, workload: Workload) -> int:
@@ -132,7 +124,7 @@ def wait_of(device: Any) -> Callable[[], object]:
     return at_once if device.kind == "cpu" else torch.cuda.synchronize
 
 
-@ways()
+@suite.benchmark(way=WAY, fixed=BY_STOPWATCH)
 def missing_sync(device: Any, way: str) -> Workload:
     """A matrix product by the host's clock, without waiting for the GPU."""
     if device.kind == "cpu":
@@ -146,7 +138,7 @@ def missing_sync(device: Any, way: str) -> Workload:
     return trapped(workload, way, "the clock stops when the call is enqueued, not when it is done", enqueued_ns)
 
 
-@ways()
+@suite.benchmark(way=WAY, fixed=BY_STOPWATCH)
 def event_pair(device: Any, way: str) -> Workload:
     """A small kernel between two events."""
     if device.kind == "cpu":
@@ -156,7 +148,7 @@ def event_pair(device: Any, way: str) -> Workload:
     return trapped(workload, way, trap, lambda: events_ns(workload.call, held=False))
 
 
-@ways()
+@suite.benchmark(way=WAY, fixed=BY_STOPWATCH)
 def host_clock(device: Any, way: str) -> Workload:
     """A small kernel by the host's clock, waiting for it; on a CPU, a stream by the CPU time of the process."""
     if device.kind == "cpu":
@@ -173,26 +165,7 @@ def host_clock(device: Any, way: str) -> Workload:
     return trapped(workload, way, "the host's clock also times the launch and the waiting", waited_ns)
 
 
-@ways()
-def hot_cache(device: Any, way: str) -> Workload:
-    """A stream of buffers that fit the last-level cache, called again and again, as a bandwidth of DRAM."""
-    cache = device.facts().get("last_level_cache_bytes")
-    if not cache:
-        raise Skip("the size of the last-level cache is not known")
-    workload, _ = scaling(device, max(1, cache // CACHES // 4))
-    if way == "wrong":
-        workload.level = "DRAM"  # what it is taken for; the row is flagged `cache-resident`
-
-    def repeated_ns() -> int:
-        if device.kind == "cpu":
-            workload.call()
-            return host_ns(workload.call, at_once, time.perf_counter_ns)
-        return events_ns(workload.call, REPEATS)
-
-    return trapped(workload, way, "the cache still holds what the call before left in it", repeated_ns)
-
-
-@ways()
+@suite.benchmark(way=WAY, fixed=BY_STOPWATCH)
 def cold_start(device: Any, way: str) -> Workload:
     """The first call by the host's clock: it also allocates what it writes to, and maps its pages."""
     workload, x = scaling(device, LARGE[device.kind])
@@ -209,7 +182,7 @@ def cold_start(device: Any, way: str) -> Workload:
     return trapped(workload, way, "the first call also allocates and maps its memory", first_ns)
 
 
-@ways()
+@suite.benchmark(way=WAY, fixed=BY_STOPWATCH)
 def best_of_many(device: Any, way: str) -> Workload:
     """A matrix product by the best of 10 readings instead of the median of all."""
     workload = product(device)
@@ -220,17 +193,30 @@ def best_of_many(device: Any, way: str) -> Workload:
     return trapped(workload, way, f"the best of {REPEATS} readings is the luckiest, not the usual one", best_ns)
 
 
-@ways(cache=Axis(["hot"], cpu=["cold"]), load=Axis(["sustained"], cpu=["burst"]))
+@suite.benchmark(way=WAY, fixed={"right": COLD, "wrong": HOT})
+def hot_cache(device: Any, way: str) -> Workload:
+    """A stream of buffers that fit the last-level cache, called again and again, as a bandwidth of DRAM.
+
+    Nothing but the cache differs: both rows have the same call and the same timer.
+    """
+    cache = device.facts().get("last_level_cache_bytes")
+    if not cache:
+        raise Skip("the size of the last-level cache is not known")
+    workload, _ = scaling(device, max(1, cache // CACHES // 4))
+    if way == "wrong":
+        workload.level = "DRAM"  # what it is taken for; the row is flagged `cache-resident`
+    return trapped(workload, way, "the cache still holds what the call before left in it")
+
+
+@suite.benchmark(way=WAY, cache=Axis(["hot"]), load=Axis(["sustained"], cpu=["burst"]))
 def zeros(device: Any, way: str) -> Workload:
     """A matrix product of zeros, as the rate of any data: less power, so a higher clock where power is the limit."""
     return trapped(product(device, zeros=way == "wrong"), way, "zeros switch few transistors and draw less power")
 
 
-@ways(cache=Axis(["hot"], cpu=["cold"]), load=Axis(["sustained"], cpu=["burst"]))
+@suite.benchmark(way=WAY, fixed={"right": SUSTAINED, "wrong": HOT})
 def burst(device: Any, way: str) -> Workload:
-    """A matrix product after a rest, as the rate that the GPU sustains."""
+    """A matrix product after a rest, a burst, as the rate that the GPU sustains."""
     if device.kind == "cpu":
         raise Skip("a CPU's clock falls after minutes, if at all: longer than this suite measures")
-    workload = product(device)
-    trap = "after a rest the clock is higher than the one that lasts"
-    return trapped(workload, way, trap, lambda: rested_ns(device, workload))
+    return trapped(product(device), way, "after a rest the clock is higher than the one that lasts")

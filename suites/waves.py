@@ -113,8 +113,7 @@ def matmul(device: Any, full: int, extra: int, k: int) -> Workload:
     m, n = TILE.rows * slots * full + extra, TILE.columns
     if m < 1:
         raise Skip(f"{full} x {slots} tiles and {extra} rows are none")
-    a, b = device.random((m, k), "float32", seed=0), device.random((k, n), "float32", seed=1)
-    c = device.unwritten((m, n), "float32")
+    a, b, c = work.operands(device, m, n, k, "float32")
     tiles = tiling.count(m, n, TILE)
     staged = 4 * 3 * TILE.depth * (TILE.rows + 4 + TILE.columns)
     return Workload(
@@ -122,16 +121,10 @@ def matmul(device: Any, full: int, extra: int, k: int) -> Workload:
             a, b, c, np.int32(m), np.int32(n), np.int32(k),
             grid=tiles, block=256, shared_bytes=max(staged, alone(device)),
         ),
-        output=c,
-        reference=lambda: work.reference(a, b),
-        reference_name=work.reference_name("float32"),
-        flops=work.flops(m, n, k),
-        bytes=work.bytes(m, n, k, 4),
-        reduction=k,
-        dtype="float32",
         primary="flops",
         labels=labels(extra),
         prediction=waves.figures(tiles, slots) | {"useful_share": tiling.useful_share(m, n, TILE)},
+        **work.product(a, b, c, "float32"),
     )  # fmt: skip
 
 
@@ -149,21 +142,14 @@ def library(device: Any, n: int, dtype: str) -> Workload:
     """
     import torch
 
-    a, b = device.random((n, n), dtype, seed=0), device.random((n, n), dtype, seed=1)
-    c = device.unwritten((n, n), dtype)
+    a, b, c = work.operands(device, n, n, n, dtype)
     units = device.facts().get("multiprocessors")
     return Workload(
         run=lambda: torch.mm(a, b, out=c),
-        output=c,
-        reference=lambda: work.reference(a, b),
-        reference_name=work.reference_name(dtype),
-        flops=work.flops(n, n, n),
-        bytes=work.bytes(n, n, n, c.element_size()),
-        reduction=n,
-        dtype=dtype,
         primary="flops",
         labels={"verdict": "report only"},
         prediction=waves.figures(tiling.count(n, n, LECTURE_TILE), units) if units else {},
+        **work.product(a, b, c, dtype),
     )
 
 

@@ -29,6 +29,7 @@ struct alignas(16) uint4 {
 };
 inline float2 make_float2(float x, float y) { return {x, y}; }
 inline float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
+inline int min(int a, int b) { return a < b ? a : b; }
 inline float rsqrtf(float x) { return 1 / std::sqrt(x); }
 inline float __fdividef(float x, float y) { return x / y; }
 inline float fast_exponential(float x) { return std::exp(x); }
@@ -71,7 +72,8 @@ constexpr std::size_t STACK = 32 << 10, THREADS = 1024;
 static ucontext_t scheduler, fibers[THREADS];
 static bool finished[THREADS];
 static unsigned char stacks[THREADS][STACK];
-static float exchanged[THREADS];
+static unsigned long long exchanged[THREADS];
+static unsigned waiting, barriers;  // threads at a barrier of the block; barriers that all have passed
 static std::function<void()> body;
 
 inline void rest() { swapcontext(&fibers[threadIdx.x], &scheduler); }
@@ -91,13 +93,18 @@ inline void run_block() {
         makecontext(&fibers[i], live, 0);
         finished[i] = false;
     }
-    for (bool alive = true; alive;) {
-        alive = false;
+    waiting = 0;
+    for (unsigned alive = 1; alive;) {
+        alive = 0;
         for (unsigned i = 0; i < blockDim.x; ++i) {
             if (finished[i]) continue;
             threadIdx.x = i;
             swapcontext(&scheduler, &fibers[i]);
-            alive |= !finished[i];
+            alive += !finished[i];
+        }
+        if (waiting == alive) {
+            waiting = 0;
+            ++barriers;
         }
     }
 }
@@ -112,7 +119,14 @@ void launch(void (*kernel)(Args...), unsigned grid, unsigned block, void** given
 
 }  // namespace emulator
 
-inline void __syncthreads() { emulator::rest(); }
+inline void __syncthreads() {
+    const unsigned passed = emulator::barriers;
+    ++emulator::waiting;
+    while (emulator::barriers == passed) emulator::rest();
+}
+
+// Lanes of a warp go on together: after one sweep all of them have come here.
+inline void __syncwarp() { emulator::rest(); }
 
 inline void __threadfence() {}
 
@@ -124,13 +138,44 @@ T atomicAdd(T* at, T value) {
     return before;
 }
 
-inline float __shfl_down_sync(unsigned, float value, int far) {
-    emulator::exchanged[threadIdx.x] = value;
+// What a lane of the same warp has. Its lanes do the same shuffles and votes; other warps may do others.
+template <class T>
+T of_lane(T value, unsigned lane) {
+    static_assert(sizeof value <= sizeof *emulator::exchanged);
+    const unsigned base = threadIdx.x / 32 * 32;
+    __builtin_memcpy(&emulator::exchanged[threadIdx.x], &value, sizeof value);
     emulator::rest();
-    const float got = threadIdx.x % 32 + far < 32 ? emulator::exchanged[threadIdx.x + far] : value;
+    if (lane < 32 && base + lane < blockDim.x) {
+        __builtin_memcpy(&value, &emulator::exchanged[base + lane], sizeof value);
+    }
     emulator::rest();
-    return got;
+    return value;
 }
+template <class T>
+T __shfl_down_sync(unsigned, T value, int far) {
+    return of_lane(value, threadIdx.x % 32 + far);
+}
+template <class T>
+T __shfl_xor_sync(unsigned, T value, int far) {
+    return of_lane(value, threadIdx.x % 32 ^ far);
+}
+template <class T>
+T __shfl_sync(unsigned, T value, int lane) {
+    return of_lane(value, lane);
+}
+inline unsigned __ballot_sync(unsigned, bool mine) {
+    const unsigned base = threadIdx.x / 32 * 32;
+    unsigned votes = 0;
+    emulator::exchanged[threadIdx.x] = mine;
+    emulator::rest();
+    for (unsigned lane = 0; lane < 32 && base + lane < blockDim.x; ++lane) {
+        votes |= (unsigned)(emulator::exchanged[base + lane] != 0) << lane;
+    }
+    emulator::rest();
+    return votes;
+}
+inline bool __any_sync(unsigned lanes, bool mine) { return __ballot_sync(lanes, mine) != 0; }
+inline int __ffs(unsigned bits) { return __builtin_ffs(bits); }
 
 #define EMULATE(name)                                                                                        \
     template <class... Args>                                                                                 \

@@ -11,6 +11,8 @@ import ctypes
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -21,7 +23,10 @@ import numpy as np
 from gpubench.devices.analogue import COMPILERS
 from gpubench.workload import Kernel
 
-HEADERS = ("emulator.h", "emulator_machine.h", "emulator_async.h", "emulator_tensor.h")
+HEADERS = (
+    "emulator.h",
+    *(f"emulator_{part}.h" for part in ("machine", "async", "tensor", "narrow", "halves")),
+)
 COMPILER = next(filter(None, map(shutil.which, COMPILERS)), None)
 
 
@@ -36,9 +41,8 @@ class Counts:
 
 def emulate(kernel: Kernel, folder: Path, entries: tuple[str, ...]) -> Counts:
     """Launch a kernel of a file in `folder`, which has these entries. Tensors are written in place."""
-    assert kernel.source is not None
     assert kernel.grid[1:] == kernel.block[1:] == (1, 1)
-    library = _library(folder / kernel.source, tuple(kernel.defines.items()), entries)
+    library = _built(kernel, folder, entries)
     values = [_value(arg) for arg in kernel.args]
     given = (ctypes.c_void_p * len(values))(*map(ctypes.addressof, values))
     counts = {name: ctypes.c_longlong.in_dll(library, name) for name in ("loaded", "stored", "fused")}
@@ -46,6 +50,18 @@ def emulate(kernel: Kernel, folder: Path, entries: tuple[str, ...]) -> Counts:
         count.value = 0
     library[f"emulate_{kernel.name}"](kernel.grid[0], kernel.block[0], given)
     return Counts(**{name: count.value for name, count in counts.items()})
+
+
+def build(kernels: Iterable[tuple[Kernel, Path, tuple[str, ...]]]) -> None:
+    """Compile what launches of these will need, on all cores: a launch alone compiles one after the other."""
+    _header()
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(lambda each: _built(*each), kernels))
+
+
+def _built(kernel: Kernel, folder: Path, entries: tuple[str, ...]) -> ctypes.CDLL:
+    assert kernel.source is not None
+    return _library(folder / kernel.source, tuple(kernel.defines.items()), entries)
 
 
 @cache

@@ -29,6 +29,10 @@ inline void copy_async_4(float* to, const float* from, bool wanted) {
     emulator::begun[threadIdx.x].push_back({to, from, 4, wanted});
 }
 
+inline void copy_async_16(unsigned to, const void* from, bool wanted) {
+    copy_async_4((float*)(emulator::window + to), (const float*)from, wanted);
+}
+
 inline void end_group() {
     emulator::groups[threadIdx.x].push_back(std::move(emulator::begun[threadIdx.x]));
     emulator::begun[threadIdx.x].clear();

@@ -1,7 +1,7 @@
 """A command `ncu` that counts what it is told to: it runs its child as the real one does, and writes a raw page.
 
 FAKE_NCU says how it behaves; its own command line is appended to FAKE_NCU_SAID. With FAKE_NCU_TOLD it says that
-all went well instead of running its child.
+all went well instead of running its child; with FAKE_NCU_ROWS too, that time was up after so many cases.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+
+from gpubench.profiling.counting import NO_TIME
 
 RANGE = "thread Domain:Push/Pop_Range:PL_Type:PL_Value:CLR_Type:Color:Msg_Type:Msg"
 
@@ -32,10 +34,12 @@ child, metrics = words[place + 1 :], words[words.index("--metrics") + 1].split("
 with open(child[-1]) as file:
     request = json.load(file)
 cases = request["cases"]
+done = min(len(cases), int(os.environ.get("FAKE_NCU_ROWS", len(cases))))
 if "FAKE_NCU_TOLD" in os.environ:
     status = 0
     with open(request["told"], "w") as told:
-        for line in ({{"copy": 1000}}, *({{str(number): "ok"}} for number in range(len(cases)))):
+        lines = [{{"copy": 1000}}, *({{str(number): "ok"}} for number in range(done))]
+        for line in lines if done == len(cases) else [*lines, {{"rest": {NO_TIME!r}}}]:
             print(json.dumps(line), file=told)
 else:
     import subprocess
@@ -61,7 +65,7 @@ with open(words[place], "w", newline="") as log:
         page.writerow(["ID", "Process ID", "{RANGE}", "Kernel Name", "Block Size", "Grid Size", *metrics])
         page.writerow([""] * 6 + ["byte" if "bytes" in metric else "" for metric in metrics])
         name = "void other<int>(float*)" if how == "other" else "fake_kernel(float *)"
-        for number, label in enumerate(["copy", *map(str, range(len(cases)))]):
+        for number, label in enumerate(["copy", *map(str, range(done))]):
             if how != "missing" or label != "1":
                 inside = "" if how == "unranged" else f'1 "<default domain>:gpubench-{{label}}:none:none:none"'
                 page.writerow([number, 1234, inside, name, "(1, 1, 1)", "(1, 1, 1)", *(values[m] for m in metrics)])

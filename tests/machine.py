@@ -59,9 +59,14 @@ def emulated(path: str, workload: Workload, folder: Path = FOLDER) -> emulator.C
     kernels = workload.run if isinstance(workload.run, tuple) else (workload.run,)
     for kernel in kernels:
         assert isinstance(kernel, Kernel)
-        same = [known for known in SUITES[path.split("/")[0]].kernels if known.source == kernel.source]
-        seen = emulator.emulate(kernel, folder, tuple(known.name for known in same))
+        seen = emulator.emulate(kernel, folder, entries(path, kernel))
     return seen
+
+
+def entries(path: str, kernel: Kernel) -> tuple[str, ...]:
+    """The kernels of this one's file in the suite of a benchmark."""
+    same = [known.name for known in SUITES[path.split("/")[0]].kernels if known.source == kernel.source]
+    return tuple(dict.fromkeys(same))
 
 
 def on_cpu(cpu: Any, path: str, workload: Workload) -> None:

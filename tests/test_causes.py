@@ -52,6 +52,10 @@ def test_causes_that_the_files_suggest(base: Record, new: Record, hint: str) -> 
     assert not any(hint in each for each in causes.hints(rate(), rate()))
 
 
+def test_kernels_that_one_side_did_not_see_are_no_other_grid() -> None:
+    assert causes.hints(rate(kernels=[]), rate(kernels=[KernelSeen("k", grid=[2])])) == []
+
+
 def test_only_a_row_that_moved_is_given_causes() -> None:
     slower = rate(1_100, flags=["throttled"])
     assert only(rate(1_000), slower).hints == causes.hints(rate(1_000), slower) != []

@@ -198,3 +198,15 @@ def test_missing_roofs_are_cold_and_in_bursts_whatever_is_planned(monkeypatch: p
     assert {case.conditions for case in todo} == {Conditions()}
     assert {case.benchmark for case in todo} > {"matmul", "read", "copy"}
     assert not {case.id for case in todo} & {case.id for case in planned}
+
+
+def test_no_roof_of_a_format_that_a_cpu_emulates() -> None:
+    library = Library()
+    planned = cases(select(["precision/matmul"], library), "cpu", False)
+
+    def dtypes(isa: list[str]) -> set[object]:
+        todo = ceilings.missing(library, "cpu", planned, [], {"kind": "cpu", "isa": isa})
+        return {case.params["dtype"] for case in todo if "dtype" in case.params}
+
+    assert dtypes(["avx2"]) == {"float64", "float32", "tf32"}
+    assert dtypes(["amx_bf16", "avx512_vnni"]) == {"float64", "float32", "tf32", "bfloat16", "int8"}

@@ -179,6 +179,17 @@ def test_judging_changes_nothing_and_says_the_same_twice() -> None:
     assert json.dumps(runfile.to_json(run)) == before
 
 
+def test_the_rows_whose_counters_rules_ask_for_are_noted() -> None:
+    def counts(view: View) -> Finding:
+        assert view.counter(view.one("b", n=2), "waves") is None
+        return twice(view)
+
+    asked = set[str]()
+    (found,) = claims.in_run(make_run(rows()), [STATEMENT], {"toy": toy(counts)}, asked)  # type: ignore[arg-type]
+    assert found["verdict"] == "HOLDS"
+    assert asked == {"toy/b[n=2]"}
+
+
 def refusing(view: View) -> Finding:
     raise NotTestable("a CPU has none")
 
@@ -237,3 +248,51 @@ def test_a_claim_has_one_rule() -> None:
     assert suite.claims == {"C01": twice, "C24": twice}
     with pytest.raises(TypeError, match="C24 has two rules"):
         suite.claim("C24")(twice)
+
+
+SUMMARY = dataclasses.replace(
+    STATEMENT, id="C70", suite=None, benchmarks=(), families={"one": ("C01", "C02"), "two": ("C03",)}, run="lecture"
+)
+
+
+def drawn(**verdicts: str) -> tuple[str, list[str], str | None]:
+    """The verdict on a summary of claims with these verdicts, those on its families, and its proof."""
+    proofs = {"C01": "A", "C02": "C", "C03": "B"}
+    judged = {name: {"verdict": verdict, "proof": proofs[name]} for name, verdict in verdicts.items()}
+    found = claims.of_summary(judged, SUMMARY)
+    return found["verdict"], [each["verdict"] for each in found["effects"]], found["proof"]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "alone", "expected"),
+    [
+        ("HOLDS", "HOLDS", "HOLDS", ("HOLDS", ["HOLDS", "HOLDS"], "C")),
+        ("HOLDS", "ABSENT", "HOLDS", ("HOLDS", ["HOLDS", "HOLDS"], "B")),
+        ("HOLDS", "INVALID", "HOLDS", ("HOLDS", ["HOLDS", "HOLDS"], "B")),
+        ("PARTLY", "ABSENT", "HOLDS", ("PARTLY", ["ABSENT", "HOLDS"], "B")),
+        ("PARTLY", "INFO", "ABSENT", ("ABSENT", ["ABSENT", "ABSENT"], "C")),
+        ("ABSENT", "NOT RUN", "HOLDS", ("INCONCLUSIVE", ["INCONCLUSIVE", "HOLDS"], "B")),
+        ("HOLDS", "HOLDS", "INVALID", ("INCONCLUSIVE", ["HOLDS", "INCONCLUSIVE"], "C")),
+        ("HOLDS", "HOLDS", "NOT RUN", ("NOT RUN", [], None)),
+        ("NOT TESTABLE HERE", "NOT TESTABLE HERE", "HOLDS", ("NOT TESTABLE HERE", [], None)),
+        ("NOT TESTABLE HERE", "NOT RUN", "HOLDS", ("NOT RUN", [], None)),
+    ],
+)
+def test_a_summary_holds_where_of_each_family_a_claim_does(one: str, other: str, alone: str, expected: object) -> None:
+    assert drawn(C01=one, C02=other, C03=alone) == expected
+
+
+def test_a_summary_is_judged_where_claims_of_all_its_families_are() -> None:
+    suite = toy(twice)
+    suite.claim("C02", "C03")(twice)
+    others = [dataclasses.replace(STATEMENT, id=name) for name in ("C02", "C03")]
+    run = make_run(rows())  # type: ignore[arg-type]
+    *_, summary = claims.in_run(run, [*others, SUMMARY], {"toy": suite})
+    assert (summary["id"], summary["verdict"], summary["rows"]) == ("C70", "HOLDS", [])
+    assert summary["effects"][0]["name"] == "claims that hold of one (C02 HOLDS)"
+    assert len(summary["rule"]) == 16
+    run.claims = [summary]
+    assert claims.stored(run, "x") == [summary]
+    assert [each["id"] for each in claims.in_run(run, [others[0], SUMMARY], {"toy": suite})] == ["C02"]
+    first, *_ = claims.in_run(run, [SUMMARY, *others], {"toy": suite})
+    assert first["id"] == "C70", "in the order of the statements"

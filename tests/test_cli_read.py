@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 from command import FAKE, FAULTS, OK, gpubench, saved, statuses, strict, within
 
-COMMANDS = ("run", "roofline", "list", "doctor", "info", "show", "claims", "profile", "compare", "baseline", "schema")
+COMMANDS = (
+    "run", "roofline", "list", "doctor", "info", "show", "claims", "explain", "profile", "compare", "baseline", "schema"
+)  # fmt: skip
 HELPS = [(), *((name,) for name in COMMANDS), *(("baseline", name) for name in ("save", "list", "show", "rm"))]
 
 # The flags of `run` that its users' scripts rely on

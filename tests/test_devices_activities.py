@@ -167,13 +167,22 @@ def test_what_a_call_ran_with_counts() -> None:
         activity(3, 4, 4, "gemm", (9, 4, 1)),
         Activity("Memset (Device)", "memset", 4, 5, 5),
     ]
-    assert seen(calls) == [
-        KernelSeen("gemm", "kernel", 2, [8, 4, 1], [128, 1, 1]),
-        KernelSeen("reduce", "kernel", 1, [1, 1, 1], [128, 1, 1]),
-        KernelSeen("gemm", "kernel", 1, [9, 4, 1], [128, 1, 1]),
-        KernelSeen("Memset (Device)", "memset", 1, None, None),
+    assert seen([calls]) == [
+        KernelSeen("gemm", "kernel", 2, [8, 4, 1], [128, 1, 1], ns=2),
+        KernelSeen("reduce", "kernel", 1, [1, 1, 1], [128, 1, 1], ns=1),
+        KernelSeen("gemm", "kernel", 1, [9, 4, 1], [128, 1, 1], ns=1),
+        KernelSeen("Memset (Device)", "memset", 1, None, None, ns=1),
     ]
-    assert seen([]) == []
+    assert seen([[]]) == []
+
+
+def test_how_long_each_kernel_took_in_the_middle_of_the_calls() -> None:
+    calls = [
+        [activity(0, took, 1, "gemm"), activity(took, took + 5, 2, "add"), activity(took + 5, took + 11, 3, "add")]
+        for took in (30, 10, 20)
+    ]
+    other = [activity(0, 900, 1, "gemm"), activity(900, 901, 2, "mul")]
+    assert [(each.name, each.count, each.ns) for each in seen([other, *calls])] == [("gemm", 1, 20), ("add", 2, 11)]
 
 
 @pytest.mark.parametrize(
@@ -710,7 +719,7 @@ def test_what_each_call_has_of_its_own() -> None:
             share(records[lost + 1 :], 4, FLUSH + HOLD)
     with pytest.raises(TimerFailed, match="0 activity records of 4 calls"):
         share([], 4, 1)
-    assert counted(seen(records[:5])) == "5 kernels"
+    assert counted(seen([records[:5]])) == "5 kernels"
     assert counted([KernelSeen("a", "kernel", 1), KernelSeen("b", "memset", 2)]) == "1 kernel and 2 memsets"
 
 

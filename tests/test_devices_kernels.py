@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import logging
 import os
 import sys
@@ -39,7 +40,7 @@ class Entry:
     """Plays RawKernel."""
 
     def __init__(self, cupy: FakeCupy) -> None:
-        self.kernel = lambda *given: cupy.launched.append(given)
+        self.kernel = SimpleNamespace(ptr=4711)
         self.max_threads_per_block = 768
         self.num_regs = 80
         self.shared_size_bytes = 128
@@ -68,7 +69,7 @@ class FakeCupy:
         )
         self.cuda = SimpleNamespace(
             Device=lambda index: SimpleNamespace(use=lambda: None),
-            Stream=SimpleNamespace(from_external=lambda stream: ("stream", *stream.__cuda_stream__())),
+            driver=SimpleNamespace(launchKernel=lambda *given: self.launched.append(given)),
             compiler=SimpleNamespace(CompileException=CompileException),
             get_cuda_path=lambda: "/toolkit",
             nvrtc=nvrtc,
@@ -99,7 +100,7 @@ def cupy(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FakeCupy:
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (9, 0))
     properties = SimpleNamespace(shared_memory_per_block_optin=232448)
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: properties)
-    monkeypatch.setattr(torch.cuda, "current_stream", lambda device: SimpleNamespace(cuda_stream=77))
+    monkeypatch.setattr(torch._C, "_cuda_getCurrentRawStream", lambda index: 77, raising=False)
     monkeypatch.setenv("CUPY_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setenv("CUPY_CACHE_IN_MEMORY", "0")
     return fake
@@ -117,14 +118,28 @@ def kernel(name: str = "scale", *args: Any, block: Any = 256, **more: Any) -> Ke
 
 def test_a_launch_goes_to_torchs_stream_with_torchs_pointers(cupy: FakeCupy, suite: Path) -> None:
     x = torch.zeros(4)
-    launch = Kernels(CPU).launcher(kernel("scale", x, np.int64(4), shared_bytes=16), suite)
+    launch = Kernels(CPU).launcher(kernel("scale", x, np.int64(-4), np.float32(0.5), shared_bytes=16), suite)
     assert launch.flags == ()
     assert cupy.launched == []
     launch.call()
-    ((grid, block, args, shared, stream),) = cupy.launched
-    assert (grid, block, shared, stream) == ((2, 3, 1), (256, 1, 1), 16, ("stream", 0, 77))
-    assert args == (x.data_ptr(), 4)
-    assert [type(arg) for arg in args] == [np.uint64, np.int64]
+    ((function, *sizes, shared, stream, at, extra),) = cupy.launched
+    assert (function, sizes, shared, stream, extra) == (4711, [2, 3, 1, 256, 1, 1], 16, 77, 0)
+    places = (ctypes.c_void_p * 3).from_address(at)
+    assert ctypes.c_uint64.from_address(places[0]).value == x.data_ptr()
+    assert ctypes.c_int64.from_address(places[1]).value == -4
+    assert ctypes.c_float.from_address(places[2]).value == 0.5
+
+
+def test_a_launch_asks_torch_for_its_stream_each_time(
+    cupy: FakeCupy, suite: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(torch._C, "_cuda_getCurrentRawStream")
+    handles = iter((5, 6))
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda device: SimpleNamespace(cuda_stream=next(handles)))
+    launch = Kernels(CPU).launcher(kernel(), suite)
+    launch.call()
+    launch.call()
+    assert [given[8] for given in cupy.launched] == [5, 6]
 
 
 def test_a_launch_keeps_its_tensors(cupy: FakeCupy, suite: Path) -> None:

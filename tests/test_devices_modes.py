@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from gpubench.devices.modes import cpu_precision, cuda_precision
+from gpubench.devices.modes import FULL_SUMS, cpu_precision, cuda_precision
 from gpubench.errors import CaseError, Unsupported
 
 CUDA: Any = torch.backends.cuda.matmul
@@ -131,3 +131,59 @@ def test_a_float32_matmul_on_the_cpu_is_float32() -> None:
     with cpu_precision("ieee"):
         error = float((torch.mm(a, b).double() - exact).norm() / exact.norm())
     assert error < 1e-6  # bfloat16 products would leave 1e-3
+
+
+def sums() -> dict[str, Any]:
+    return {name: getattr(CUDA, name) for name in FULL_SUMS}
+
+
+@pytest.fixture
+def _sums_as_found() -> Iterator[None]:
+    before = sums()
+    yield
+    for name, value in before.items():
+        setattr(CUDA, name, value)
+
+
+@pytest.mark.usefixtures("_sums_as_found")
+@pytest.mark.parametrize(("mode", "short"), [("fp32-sums", False), ("fp16-sums", True)])
+def test_how_16_bit_products_are_summed_is_held_and_put_back(mode: str, short: bool) -> None:
+    CUDA.fp32_precision = "tf32"
+    for found in (True, False):
+        for name in FULL_SUMS:
+            setattr(CUDA, name, found)
+        with cuda_precision(mode):
+            assert sums() == {**FULL_SUMS, "allow_fp16_accumulation": short}
+            assert CUDA.fp32_precision == "ieee"
+        assert sums() == dict.fromkeys(FULL_SUMS, found)
+        assert CUDA.fp32_precision == "tf32"
+
+
+@pytest.mark.usefixtures("_sums_as_found")
+def test_whether_a_product_may_be_split_is_put_back() -> None:
+    name = "allow_fp16_reduced_precision_reduction"
+    if not hasattr(CUDA, f"{name}_split_k"):
+        pytest.skip("this torch has one value for it")
+    setattr(CUDA, name, (False, False))
+    with cuda_precision("fp32-sums"):
+        pass
+    assert (getattr(CUDA, name), getattr(CUDA, f"{name}_split_k")) == (False, False)
+    setattr(CUDA, name, (True, True))
+
+
+@pytest.mark.usefixtures("_sums_as_found")
+@pytest.mark.parametrize("mode", ["ieee", "fp32-sums"])
+def test_sums_in_float16_are_never_what_ran_before(mode: str) -> None:
+    with cuda_precision("fp16-sums"):
+        pass
+    with cuda_precision(mode):
+        assert CUDA.allow_fp16_accumulation is False
+
+
+def test_a_cpu_sums_in_float32_and_in_nothing_less() -> None:
+    CPU.fp32_precision = "none"
+    with cpu_precision("fp32-sums"):
+        assert CPU.fp32_precision == "ieee"
+    assert CPU.fp32_precision == "none"
+    with pytest.raises(Unsupported, match="a CPU has no fp16-sums"), cpu_precision("fp16-sums"):
+        raise AssertionError("unreachable")

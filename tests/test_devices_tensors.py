@@ -201,6 +201,12 @@ def test_a_tuple_of_outputs_is_one_comparison(device: Device) -> None:
     assert found == Comparison(7, 2.0, math.sqrt(7), 2.0, (1, 1, 0), 3.0, 1.0, 2.0**-7)
 
 
+def test_each_tensor_of_a_tuple_counts_by_its_own_size(device: Device) -> None:
+    large, small, nothing = torch.full((4,), 1e6), torch.full((4,), -0.5), torch.zeros(2)
+    found = device.compare((large, torch.zeros(4), nothing), (large, small, nothing))
+    assert found == Comparison(10, 2.0, math.sqrt(8), 1.0, (1, 0), 0.0, -0.5, 2.0**-23)
+
+
 @pytest.mark.parametrize(
     ("out", "ref"),
     [

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
+from builders import make_record
 
-from gpubench.energy import LEAST_WINDOW_S, Meter, metrics
-from gpubench.result import Work
+from gpubench.energy import HOT, LEAST_WINDOW_S, STREAMED, Meter, is_of_hot_calls, metrics
+from gpubench.result import Cache, Conditions, Record, Work
 
 
 def read(watts: float, seconds: float, every: float = 0.01, refresh: float = 0.1, from_s: float = 0.037) -> Meter:
@@ -38,19 +40,36 @@ def test_a_counter_that_falls_begins_anew() -> None:
     assert meter.watts == pytest.approx((400 - 10) / 1.3)
 
 
+def row(work: Work | None, cache: Cache = "hot", **energy: Any) -> Record:
+    """A row that needs `work` and keeps this of its energy."""
+    asked = Conditions(cache=cache)
+    return make_record(work=work, conditions=asked, telemetry={"energy": energy} if energy else {})
+
+
 def test_per_flop_and_per_byte_where_the_row_has_them() -> None:
-    energy = {"joules_per_call": 2.0, "power_w": 100.0}
-    found = {metric.name: (metric.value, metric.unit) for metric in metrics(energy, Work(flops=4, bytes=8))}
-    assert found == {
-        "energy": (2.0, "J"),
-        "power": (100.0, "W"),
-        "energy_per_flop": (0.5, "J/FLOP"),
-        "energy_per_byte": (0.25, "J/B"),
+    energy = {"joules_per_call": 2.0, "power_w": 100.0, "conditions": HOT}
+    found = {
+        metric.name: (metric.value, metric.unit, metric.direction) for metric in metrics(row(Work(4, 8), **energy))
     }
-    assert [metric.name for metric in metrics(energy, Work(flops=0, bytes=0))] == ["energy", "power"]
-    assert not any(metric.primary for metric in metrics(energy, Work(flops=4, bytes=8)))
+    assert found == {
+        "energy": (2.0, "J", "lower"),
+        "power": (100.0, "W", "none"),
+        "energy_per_flop": (0.5, "J/FLOP", "lower"),
+        "energy_per_byte": (0.25, "J/B", "lower"),
+    }
+    assert [metric.name for metric in metrics(row(Work(0, 0), **energy))] == ["energy", "power"]
+    assert not any(metric.primary for metric in metrics(row(Work(4, 8), **energy)))
+
+
+def test_a_byte_of_hot_calls_is_none_of_a_cold_row() -> None:
+    energy = {"joules_per_call": 2.0, "power_w": 100.0}
+    warm, streaming = (row(Work(4, 8), "cold", **energy, conditions=each) for each in (HOT, STREAMED))
+    assert [is_of_hot_calls(each) for each in (warm, streaming)] == [True, False]
+    assert not is_of_hot_calls(row(Work(4, 8), "hot", **energy, conditions=HOT)), "it says so itself"
+    assert [metric.name for metric in metrics(warm)] == ["energy", "power", "energy_per_flop"]
+    assert [metric.name for metric in metrics(streaming)][-1] == "energy_per_byte"
 
 
 def test_nothing_where_it_could_not_be_measured() -> None:
-    assert metrics({"joules_per_call": None, "power_w": None, "unavailable": "why"}, Work(4, 8)) == []
-    assert metrics({}, None) == []
+    assert metrics(row(Work(4, 8), joules_per_call=None, power_w=None, unavailable="why")) == []
+    assert metrics(row(None)) == []

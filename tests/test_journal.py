@@ -473,6 +473,24 @@ def test_counters_that_a_later_pass_brings_are_kept(tmp_path: Path) -> None:
     assert run.records == writer.run.records
 
 
+def test_a_run_that_is_settled_is_whole_and_may_yet_be_counted(tmp_path: Path) -> None:
+    path = tmp_path / "run.json"
+    path.write_bytes(b"another run's")
+    writer = RunWriter(path, new_run(), replace=True)
+    writer.add(make_matmul(256))
+    assert path.read_bytes() == b"another run's"
+    writer.settle("complete", "2026-07-12T10:16:00Z")
+    whole = path.read_bytes()
+    assert decoded(path) == read_run(path) == make_run([make_matmul(256)], ended_at="2026-07-12T10:16:00Z")
+    assert journal.recover(abandon(writer)) == path
+    assert path.read_bytes() == whole
+    writer.add_counters(0, {"dram_bytes_read": 7})
+    writer.close("complete", "2026-07-12T10:17:00Z")
+    last = decoded(path)
+    assert (last.ended_at, last.records[0].counters) == ("2026-07-12T10:17:00Z", {"dram_bytes_read": 7})
+    assert os.listdir(tmp_path) == ["run.json"]
+
+
 @pytest.mark.parametrize(
     "value",
     ['{"row":1,"values":{}}', '{"row":-1,"values":{}}', '{"values":{}}', "[]", '{"row":0}', '{"row":0,"values":1}'],

@@ -109,6 +109,31 @@ def test_units_that_are_not_the_same_are_never_compared(base: str, new: str) -> 
     assert f"{base} against {new}" in str(found.reason)
 
 
+def powered(watts: float, direction: Any = "none") -> Record:
+    """A time of 100 ns at so much power."""
+    return record(
+        metrics=[Metric("time", 100.0, "ns", "lower", True), Metric("power", watts, "W", direction)], samples=Samples()
+    )
+
+
+@pytest.mark.parametrize("watts", [350.0, 1400.0])
+def test_a_figure_that_is_no_merit_is_shown_and_not_judged(watts: float) -> None:
+    found = only(powered(700.0), powered(watts))
+    assert (found.verdict, found.reason) == ("same", None)
+    assert [(change.metric, change.ratio, change.loss) for change in found.changes][1:] == [("power", watts / 700, 0)]
+    assert only(powered(700.0), powered(0.0)).verdict == "same", "nor does it spoil a row that it cannot be had of"
+
+
+def test_a_file_that_still_called_it_better_lower_can_be_compared() -> None:
+    found = only(powered(350.0, "lower"), powered(700.0))
+    assert found.verdict == "same"
+    assert [change.metric for change in found.changes] == ["time"]
+
+
+def test_a_headline_must_say_which_way_is_better() -> None:
+    assert only(spoilt(direction="none"), spoilt(direction="none")).verdict == "invalid"
+
+
 def test_a_direction_that_is_unknown_or_differs_is_not_guessed() -> None:
     assert only(spoilt(), spoilt()).verdict == "same"
     assert only(spoilt(), spoilt(direction="higher")).verdict == "invalid"

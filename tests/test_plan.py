@@ -375,3 +375,45 @@ def test_a_suite_says_under_which_conditions_unless_somebody_else_does(library: 
     assert ids(chosen, quick=True) == ["cache=hot,mib=8"]
     assert ids(chosen, conditions={"cache": "cold"}) == ["mib=8"]
     assert ids(chosen, conditions={"load": "sustained"}) == ["load=sustained,mib=8", "cache=hot,load=sustained,mib=8"]
+
+
+# Plans of plans
+
+
+def include(library: Library, **texts: str) -> None:
+    for name, text in texts.items():
+        (library.folder / "plans" / f"{name}.yaml").write_text(text)
+
+
+def test_a_plan_may_include_others(library: Library) -> None:
+    include(
+        library,
+        one="run: {bandwidth/copy: {mib: 8}}\nconditions: {cache: hot}\nbudget: {samples: 3}\n",
+        two="include: [one]\nrun: {matmul-sweep: {n: 1}}\n",
+        all="include: [two, ci]\nbudget: {samples: 9}\n",
+    )
+    assert ids(select(["all"], library)) == ["mib=8", "dtype=half,m=1,n=1", "mib=16", "mib=8,stride=1"]
+    plan = plan_among(["all"], library)
+    assert plan is not None
+    assert plan.values == {"samples": 9}, "conditions and budget are its own"
+    only = load_plan(write(library.folder, "include: one\n", "gpubench.yaml"))
+    assert plan_among([], library, only) is None, "it says what to run"
+    assert ids(select([], library, default=only)) == ["mib=8"]
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("include: [all]\n", "all.yaml:1: include: the plan all includes itself"),
+        ("include:\n- ci\n- mid\n", "mid.yaml:1: include: the plan all includes itself"),
+        ("include: [cii]\n", "all.yaml:1: include: no plan 'cii'; did you mean ci?"),
+        ("include: []\n", "all.yaml:1: include is a list; expected the name of a plan at least"),
+        ("include: {ci: {}}\n", "all.yaml:1: include is a mapping; expected the name of a plan"),
+        ("include: [bad]\n", "bad.yaml:1: run.bandwidth/cpoy: no benchmark 'bandwidth/cpoy'"),
+    ],
+)
+def test_what_cannot_be_included(library: Library, text: str, says: str) -> None:
+    include(library, mid="include: [all]\n", bad="run: {bandwidth/cpoy: {}}\n", all=text)
+    with pytest.raises(UsageError) as caught:
+        select(["all"], library)
+    assert says in str(caught.value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -27,9 +28,9 @@ def job(n: int = 1, cache: Any = "cold", kernels: Sequence[KernelSeen] = SEEN) -
 
 
 def passed(
-    folder: Path, jobs: Sequence[Job], how: str = "", counters: Sequence[Counter] = DRAM, **more: Any
+    folder: Path, jobs: Sequence[Job], how: str = "", counters: Sequence[Counter] = DRAM, rows: int = 99, **more: Any
 ) -> counting.Pass:
-    env = {**os.environ, **install(folder), "FAKE_NCU": how, "FAKE_NCU_TOLD": "1"}
+    env = {**os.environ, **install(folder), "FAKE_NCU": how, "FAKE_NCU_TOLD": "1", "FAKE_NCU_ROWS": str(rows)}
     return count(jobs, counters, device="fake", seed=0, timeout=60.0, environ=env, **more)
 
 
@@ -71,7 +72,7 @@ def test_metrics_that_are_not_known_are_left_out_or_replaced(tmp_path: Path) -> 
     ],
 )
 def test_one_line_says_why_there_are_none(tmp_path: Path, how: str, words: str) -> None:
-    found = passed(tmp_path, [job(1), job(2)], how)
+    found = passed(tmp_path, [job(1), job(2, "hot")], how)
     (line,) = found.problems
     assert line.startswith(f"no counters: {words}")
     assert line.endswith("; bytes are inferred from time")
@@ -114,6 +115,7 @@ def test_a_case_without_kernels_and_one_with_others_are_told_apart(tmp_path: Pat
         ([KernelSeen("fake_kernel", grid=[2, 1, 1])], False),
         ([KernelSeen("fake_kernel", grid=[1, 1, 1], count=2)], False),
         ([KernelSeen("fake_kernel", grid=[1, 1, 1]), KernelSeen("more", grid=[1, 1, 1])], False),
+        ([KernelSeen("fake_kernel<A>", grid=[1, 1, 1]), KernelSeen("fake_kernel<B>", grid=[1, 1, 1])], False),
     ],
 )
 def test_kernels_are_held_against_those_that_were_timed(tmp_path: Path, seen: list[KernelSeen], fits: bool) -> None:
@@ -131,10 +133,98 @@ def test_bytes_that_are_off_are_said(tmp_path: Path) -> None:
 def test_a_case_that_takes_too_long_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(counting, "OPEN_TIMEOUT", 0.0)
     monkeypatch.setattr(counting, "LISTEN_S", 0.01)
+    monkeypatch.setattr(counting, "ENDING_S", 0.0)
     env = {**os.environ, **install(tmp_path)}
     (tmp_path / "bin/ncu").write_text("#!/bin/sh\nexec sleep 600\n")
+    watch = counting._Watch(0.01, lambda done: None)
     with pytest.raises(counting._Failed, match=r"took longer than 0\.01 s"):
-        counting._wait([str(tmp_path / "bin/ncu")], tmp_path / "said", _empty(tmp_path / "told"), 0.01, env)
+        counting._wait([str(tmp_path / "bin/ncu")], tmp_path / "said", _empty(tmp_path / "told"), watch, env)
+
+
+@pytest.mark.parametrize(
+    ("rows", "processes"),
+    [
+        ("", []),
+        ("cold hot cold", [("cold", [0, 2]), ("hot", [1])]),
+        ("cold COLD hot", [("cold", [1, 0]), ("hot", [2])]),
+        ("cold hot HOT", [("hot", [2]), ("cold", [0]), ("hot", [1])]),
+        ("hot cold HOT COLD", [("hot", [2]), ("cold", [3, 1]), ("hot", [0])]),
+        ("hot HOT", [("hot", [1, 0])]),
+    ],
+)
+def test_rows_that_come_first_are_in_front_in_as_few_processes_as_can_be(rows: str, processes: Any) -> None:
+    jobs = [Job(job(1, word.lower()).case, Path(OK), first=word.isupper()) for word in rows.split()]
+    assert counting._processes(jobs) == processes
+
+
+def test_rows_that_time_did_not_reach_say_what_to_type(tmp_path: Path) -> None:
+    found = passed(tmp_path, [job(1), job(2), job(3), job(4, "hot")], rows=1)
+    reasons = [counting.reason_of(row) for row in found.counters]
+    assert reasons == [None, counting.NO_TIME, counting.NO_TIME, None]
+    assert "gpubench profile" in counting.NO_TIME
+    assert found.problems == []
+
+
+def test_nothing_is_started_once_time_is_up(tmp_path: Path) -> None:
+    found = passed(tmp_path, [job(1), job(2, "hot")], budget=0.0)
+    assert [counting.reason_of(row) for row in found.counters] == [counting.NO_TIME] * 2
+    assert not (tmp_path / "ncu.said").exists()
+    assert found.problems == []
+
+
+@pytest.mark.parametrize("budget", [None, 1000.0])
+def test_all_processes_end_at_the_same_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, budget: float | None
+) -> None:
+    asked: list[dict[str, Any]] = []
+    befores: list[int] = []
+
+    def refuse(
+        program: str, wanted: Any, cache: str, request: dict[str, Any], watch: counting._Watch, *rest: Any
+    ) -> Any:
+        asked.append(request)
+        befores.append(watch.before)
+        raise counting._Failed("not now")
+
+    monkeypatch.setattr(counting, "_run", refuse)
+    before = time.monotonic()
+    passed(tmp_path, [job(1), job(2, "hot"), job(3)], budget=budget)
+    assert befores == [0, 2]
+    first, second = (request["until"] for request in asked)
+    assert first == second
+    assert first is None if budget is None else before + budget <= first <= time.monotonic() + budget
+
+
+def test_how_many_rows_are_done_is_told_while_ncu_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(counting, "LISTEN_S", 0.01)
+    monkeypatch.setattr(counting, "ENDING_S", 0.0)
+    go, told = tmp_path / "go", tmp_path / "told"
+    os.mkfifo(go)
+    lines = '{"copy":1}\n{"0":"ok"}\n{"1":"wrong"}\n{"2":'
+    script = tmp_path / "ncu"
+    script.write_text(f"#!/bin/sh\nprintf '{lines}' >> {told}\nread line < {go}\n".replace("\n{", "\\n{"))
+    script.chmod(0o755)
+    numbers: list[int] = []
+
+    def seen(done: int) -> None:
+        numbers.append(done)
+        if done == 7:
+            go.write_text("on\n")
+
+    counting._wait([str(script)], tmp_path / "said", _empty(told), counting._Watch(9.0, seen, before=5), os.environ)
+    assert set(numbers) <= {5, 7}
+    assert 7 in numbers
+
+
+def test_the_process_is_told_when_and_for_whom_it_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[dict[str, Any]] = []
+
+    def look(words: Sequence[str], *rest: Any) -> None:
+        asked.append(json.loads(Path(words[-1]).read_text()))
+
+    monkeypatch.setattr(counting, "_wait", look)
+    passed(tmp_path, [job()])
+    assert (asked[0]["timeout"], asked[0]["parent"], asked[0]["until"]) == (60.0, os.getpid(), None)
 
 
 def _empty(path: Path) -> Path:

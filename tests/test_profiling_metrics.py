@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from gpubench.errors import UsageError
-from gpubench.profiling.metrics import COUNTERS, RATIOS, SETS, Counter, Wanted, chosen
+from gpubench.profiling.metrics import COUNTERS, DIFFERENCES, RATIOS, SETS, Counter, Wanted, chosen
 
 BYTES = (COUNTERS["dram_bytes_read"], COUNTERS["gmma_instructions"])
 
@@ -12,11 +12,12 @@ def test_the_table_names_each_metric_once_and_the_ratios_follow_from_it() -> Non
     metrics = [metric for counter in COUNTERS.values() for metric in counter.metrics]
     assert len(metrics) == len(set(metrics))
     assert all(counter.adds == counter.metrics[0].endswith(".sum") for counter in COUNTERS.values())
-    assert {name for pair in RATIOS.values() for name in pair} <= set(SETS["default"]) <= set(SETS["memory"])
+    derived = {name for pair in (*RATIOS.values(), *DIFFERENCES.values()) for name in pair}
+    assert derived <= set(SETS["default"]) <= set(SETS["memory"])
     assert set(SETS["memory"]) < set(SETS["all"]) == set(COUNTERS)
-    assert not set(RATIOS) & set(COUNTERS)
+    assert not {*RATIOS, *DIFFERENCES} & set(COUNTERS)
     assert SETS["memory"][-1] == "shared_store_wavefronts"
-    assert SETS["default"][-1] == "gmma_instructions"
+    assert SETS["default"][-1] == "hfma2_instructions"
 
 
 def test_what_may_be_asked_for() -> None:
@@ -60,6 +61,14 @@ def test_ratios_follow_from_their_counters() -> None:
     assert wanted.values({requests: 0, sectors: 0})["sectors_per_load_request"] is None
     assert wanted.values({requests: None, sectors: 1})["sectors_per_load_request"] is None
     assert "threads_per_instruction" not in wanted.values({})
+
+
+def test_constants_that_are_made_in_the_tensor_pipe_are_no_tensor_instructions() -> None:
+    wanted = Wanted([COUNTERS[name] for name in ("hmma_instructions", "hfma2_instructions")])
+    all_of_pipe, halves = wanted.metrics
+    assert wanted.values({all_of_pipe: 10, halves: 10})["tensor_instructions"] == 0
+    assert wanted.values({all_of_pipe: 12, halves: None})["tensor_instructions"] is None
+    assert "tensor_instructions" not in Wanted(BYTES).values({})
 
 
 def test_a_call_is_the_sum_of_its_kernels_and_its_ratios_are_those_of_the_sums() -> None:

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from command import FAULTS, OK
+from command import FAULTS, LIMIT, OK, ROOT
 
 from gpubench.devices import find
 from gpubench.errors import DeviceUnavailable, OutOfMemory
 from gpubench.profiling import once
+from gpubench.profiling.counting import NO_TIME
 from gpubench.suite import Suite
 from gpubench.testing import FakeDevice
 from gpubench.workload import Workload
@@ -23,10 +28,17 @@ def case(file: str = OK, benchmark: str = "ok/double", **params: Any) -> dict[st
     return {"benchmark": benchmark, "file": file, "params": params, "conditions": conditions}
 
 
-def served(monkeypatch: pytest.MonkeyPatch, device: FakeDevice, *cases: dict[str, Any]) -> list[dict[str, Any]]:
+def request(*cases: dict[str, Any], **more: Any) -> dict[str, Any]:
+    common = {"device": "fake", "seed": 3, "until": None, "timeout": LIMIT, "parent": os.getpid()}
+    return {**common, "cases": list(cases), **more}
+
+
+def served(
+    monkeypatch: pytest.MonkeyPatch, device: FakeDevice, *cases: dict[str, Any], **more: Any
+) -> list[dict[str, Any]]:
     told: list[dict[str, Any]] = []
     monkeypatch.setattr(find, "find", lambda word: (device, None))
-    once.serve({"device": "fake", "seed": 3, "cases": list(cases)}, told.append)
+    once.serve(request(*cases, **more), told.append)
     return told
 
 
@@ -67,7 +79,7 @@ def test_a_device_that_cannot_be_opened_is_told(monkeypatch: pytest.MonkeyPatch)
 
     told: list[dict[str, Any]] = []
     monkeypatch.setattr(find, "find", refuse)
-    once.serve({"device": "cuda:7", "seed": 0, "cases": [case(n=1)]}, told.append)
+    once.serve(request(case(n=1), device="cuda:7"), told.append)
     assert told == [{"failed": "--device cuda:7: no CUDA device"}]
 
 
@@ -78,6 +90,44 @@ def test_a_copy_that_does_not_fit_costs_only_itself(monkeypatch: pytest.MonkeyPa
 
     told = served(monkeypatch, Small(), case(n=1, dtype="float32"))
     assert told == [{"copy": "no copy of known bytes: out of memory: needs 2 bytes, free 1 bytes"}, {"0": "ok"}]
+
+
+def test_no_case_is_begun_once_time_is_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    ticks = iter([9.0, 9.9, 10.0, 10.1])
+    monkeypatch.setattr(once, "time", SimpleNamespace(monotonic=lambda: next(ticks)))
+    device = FakeDevice()
+    told = served(monkeypatch, device, *(case(n=n, dtype="float32") for n in (1, 2, 3, 4)), until=10.0)
+    assert told[1:] == [{"0": "ok"}, {"1": "ok"}, {"rest": NO_TIME}]
+    assert device.labels == ["gpubench-copy", "gpubench-0", "gpubench-1"]
+
+
+def test_no_case_is_begun_for_a_parent_that_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    parent = subprocess.Popen(["true"])
+    parent.wait()
+    assert served(monkeypatch, FakeDevice(), case(n=1, dtype="float32"), parent=parent.pid) == [{"copy": 1000}]
+
+
+def test_a_case_that_hangs_ends_the_process_and_no_other_case(tmp_path: Path) -> None:
+    asked, told = tmp_path / "request.json", tmp_path / "told"
+    hanging = case(FAULTS, "faults/fault", how="hang", when="run")
+    asked.write_text(json.dumps(request(hanging, timeout=0.1, told=str(told))))
+    words = [sys.executable, "-P", "-m", "gpubench.profiling.once", str(asked)]
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    ended = subprocess.run(words, env=env, capture_output=True, text=True, timeout=LIMIT, check=False)
+    assert ended.returncode == 1
+    assert "Timeout (0:00:00.100000)!" in ended.stderr
+    assert told.read_text() == '{"copy":1000}\n'
+
+
+def test_the_time_of_a_case_ends_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    steps: list[Any] = []
+    guard = SimpleNamespace(
+        dump_traceback_later=lambda timeout, exit: steps.append((timeout, exit)),
+        cancel_dump_traceback_later=lambda: steps.append("off"),
+    )
+    monkeypatch.setattr(once, "faulthandler", guard)
+    served(monkeypatch, FakeDevice(), case(n=1, dtype="float32"), case("no.py", n=1), timeout=7.0)
+    assert steps == [(7.0, True), "off"] * 2
 
 
 def test_a_row_with_a_stopwatch_of_its_own_is_not_counted() -> None:
@@ -100,9 +150,8 @@ def test_a_row_with_a_stopwatch_of_its_own_is_not_counted() -> None:
 
 
 def test_the_whole_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    request, told = tmp_path / "request.json", tmp_path / "told"
-    asked = {"device": "fake", "seed": 0, "cases": [case(n=1, dtype="float32")], "told": str(told)}
-    request.write_text(json.dumps(asked))
-    monkeypatch.setattr("sys.argv", ["once", str(request)])
+    asked, told = tmp_path / "request.json", tmp_path / "told"
+    asked.write_text(json.dumps(request(case(n=1, dtype="float32"), told=str(told))))
+    monkeypatch.setattr("sys.argv", ["once", str(asked)])
     once.main()
     assert told.read_text() == '{"copy":1000}\n{"0":"ok"}\n'

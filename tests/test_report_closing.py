@@ -10,7 +10,7 @@ from builders import CPU, make_bandwidth, make_ceilings, make_matmul, make_recor
 from gpubench.report.closing import closing_lines
 from gpubench.result import Conditions
 
-COMMANDS = {"run", "list", "info", "show", "roofline", "schema"}
+COMMANDS = {"run", "list", "info", "show", "roofline", "schema", "explain"}
 
 
 def test_the_lines_of_a_good_run() -> None:
@@ -27,7 +27,7 @@ def test_the_lines_of_a_good_run() -> None:
         "matmul-sweep · NVIDIA H200 · bf16 · cold, burst · 6 cases in 58 s · 2 skipped",
         "best 777 TFLOP/s at n=4096 (97 % of this GPU's ceiling) · largest drop 1792→1793: 5.0×",
         "saved results/x.json",
-        "next  gpubench roofline · gpubench show --all",
+        "next  gpubench roofline · gpubench explain latest -p n=1793 · gpubench show --all",
     ]
 
 

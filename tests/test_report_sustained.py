@@ -8,9 +8,11 @@ import pytest
 from builders import make_matmul, make_record, make_run
 from test_report_table import printed
 
+from gpubench.energy import HOT as HOT_CALLS
+from gpubench.energy import STREAMED
 from gpubench.report.closing import closing_lines
 from gpubench.report.sustained import limit_words, sustained_lines
-from gpubench.result import Conditions, Metric, Record, Run
+from gpubench.result import Cache, Conditions, Metric, Record, Run
 
 HOT = Conditions(cache="hot")
 SUSTAINED = Conditions(cache="hot", load="sustained")
@@ -27,7 +29,7 @@ def both(n: int = 4096, **telemetry: Any) -> list[Record]:
     burst = clocked(make_matmul(n, conditions=HOT), 1980.0)
     rested = clocked(make_matmul(n, conditions=SUSTAINED, peak=675.4e12), 1470.0)
     rested.telemetry = telemetry
-    rested.metrics += [Metric("power", 691.2, "W", "lower"), Metric("energy_per_flop", 1.054e-12, "J/FLOP", "lower")]
+    rested.metrics += [Metric("power", 691.2, "W", "none"), Metric("energy_per_flop", 1.054e-12, "J/FLOP", "lower")]
     return [burst, rested]
 
 
@@ -86,6 +88,26 @@ def test_the_table_has_a_limit_where_rows_are_sustained() -> None:
     plain = printed(make_run([make_matmul(4096)]), width=140)
     assert "limit" not in plain
     assert "energy" not in plain
+
+
+def energetic(*metrics: Metric, cache: Cache = "cold", of: str = HOT_CALLS) -> str:
+    """The table of a matmul measured with such an energy."""
+    record = make_matmul(4096, conditions=Conditions(cache=cache))
+    record.metrics += metrics
+    record.telemetry["energy"] = {"conditions": of}
+    return printed(make_run([record]), width=140)
+
+
+def test_an_energy_of_hot_calls_is_marked_in_a_cold_row() -> None:
+    energy, flop = Metric("energy", 0.1, "J", "lower"), Metric("energy_per_flop", 1.054e-12, "J/FLOP", "lower")
+    meaning = "energy (hot): of hot calls, back to back, beside the time of a cold one"
+    cold = energetic(energy, flop)
+    assert "1.05 pJ/FLOP (hot)" in cold
+    assert meaning in cold
+    for same in (energetic(energy, flop, cache="hot"), energetic(energy, flop, of=STREAMED)):
+        assert "1.05 pJ/FLOP" in same
+        assert "(hot)" not in same
+    assert "100 mJ (hot)" in energetic(energy), "of a call, where bytes would be those of a cache"
 
 
 def test_a_row_without_a_number_has_no_limit() -> None:

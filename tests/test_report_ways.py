@@ -41,6 +41,29 @@ def test_a_wrong_row_is_held_against_the_row_that_differs_in_nothing_else() -> N
     assert [(record.id, ratio) for record, ratio in errors(group)] == [(large[1].id, 0.25), (small[1].id, 0.125)]
 
 
+def test_a_condition_that_is_what_is_wrong_is_no_difference() -> None:
+    def loaded(way: str, load: Any, data: Any = "normal") -> Record:
+        return row(way, 100_000 if way == "wrong" else 200_000, conditions=Conditions("hot", load, data))
+
+    right, wrong = loaded("right", "sustained"), loaded("wrong", "burst")
+    (group,) = groups(make_run([right, wrong]))
+    assert errors(group) == [(wrong, 0.5)]
+    assert lessons(group) == ["missing-wait way=wrong load=burst reads 0.500× the time: nobody waited"]
+    zeros = loaded("wrong", "burst", "zeros")
+    (group,) = groups(make_run([right, loaded("right", "sustained", "zeros"), zeros]))
+    assert errors(group) == [(zeros, 0.5)]
+    (group,) = groups(make_run([right, loaded("right", "burst"), wrong]))
+    assert group.records[1].conditions == wrong.conditions
+    assert errors(group) == [(wrong, 0.5)]
+
+
+def test_a_way_of_doing_something_else_is_neither_right_nor_wrong() -> None:
+    rows = [row(way, 1000) for way in ("stream", "graph")]
+    (group,) = groups(make_run(rows))
+    assert ranked(rows) == rows
+    assert errors(group) == []
+
+
 @pytest.mark.parametrize("status", ["error", "skipped"])
 @pytest.mark.parametrize("missing", ["right", "wrong"])
 def test_without_a_number_on_both_sides_there_is_no_error_to_tell(status: str, missing: str) -> None:
@@ -103,8 +126,11 @@ def test_clock_and_power_are_shown_where_a_row_is_sustained() -> None:
         make_record(params={"n": 64}, flops=10**9, conditions=Conditions(load=load)) for load in ("burst", "sustained")
     )
     sustained.samples.sm_mhz = [1470.4] * 11
-    sustained.metrics.append(Metric("power", 691.2, "W", "lower"))
+    sustained.metrics.append(Metric("power", 691.2, "W", "none"))
     text = export.render(make_run([burst, sustained]), "table")
     assert "1470 MHz" in text
     assert "691 W" in text
     assert "MHz" not in export.render(make_run([burst]), "table")
+    burst.samples.sm_mhz = [1952.0] * 11
+    burst.telemetry["sm_clock"] = "read beside calls of 1.4 ms, and not within them: software power cap"
+    assert "≤1952 MHz" in export.render(make_run([burst, sustained]), "table")

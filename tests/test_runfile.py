@@ -34,6 +34,8 @@ from gpubench.result import (
 from gpubench.suite import record_id
 
 GOLDEN = Path(__file__).parent / "golden" / "run-1.json"
+OLDER = GOLDEN.with_name("run-1-without-kernel-times.json")
+"""As files were before kernels had times."""
 
 
 def refusal(data: bytes | dict[str, Any]) -> str:
@@ -177,7 +179,10 @@ FIRST = ("records", 0)
         (_set(*FIRST, "metrics", 0, "value", "5"), 'records[0].metrics[0].value: expected a number, got "5"'),
         (_set(*FIRST, "metrics", 0, "value", True), "records[0].metrics[0].value: expected a number, got true"),
         (_set(*FIRST, "metrics", 0, "primary", 1), "records[0].metrics[0].primary: expected true or false, got 1"),
-        (_set(*FIRST, "metrics", 0, "direction", "up"), "direction: expected one of 'higher' or 'lower', got \"up\""),
+        (
+            _set(*FIRST, "metrics", 0, "direction", "up"),
+            "direction: expected one of 'higher', 'lower' or 'none', got \"up\"",
+        ),
         (_set(*FIRST, "status", "fine"), "records[0].status: expected one of 'ok', 'skipped'"),
         (_set(*FIRST, "flags", ["slow"]), "records[0].flags[0]: expected one of 'throttled'"),
         (_set(*FIRST, "params", "n", True), "records[0].params.n: expected an integer or a name, got true"),
@@ -212,6 +217,13 @@ def test_keys_that_have_a_default_may_be_missing() -> None:
     for key in ("labels", "call_ns", "setup_ns", "telemetry", "counters", "prediction"):
         del content["records"][0][key]
     assert runfile.decode(json.dumps(content).encode(), "x").records[0].call_ns == []
+
+
+def test_an_older_file_is_read_without_what_it_lacks() -> None:
+    now, older = runfile.decode(GOLDEN.read_bytes(), "now"), runfile.decode(OLDER.read_bytes(), "older")
+    assert (now.records[0].kernels[0].ns, older.records[0].kernels[0].ns) == (16582, None)
+    now.records[0].kernels[0].ns = None
+    assert older == now
 
 
 def test_the_same_row_under_other_conditions_is_another_row() -> None:
@@ -281,6 +293,7 @@ kernels = st.builds(
     block=maybe(st.lists(ns, max_size=3)),
     registers=maybe(ns),
     shared_bytes=maybe(ns),
+    ns=maybe(ns),
 )
 
 
@@ -300,7 +313,7 @@ def records(draw: st.DrawFn) -> Record:
         name=words,
         value=finite,
         unit=words,
-        direction=st.sampled_from(["higher", "lower"]),
+        direction=st.sampled_from(["higher", "lower", "none"]),
         primary=st.just(False),
     )
     asked = draw(conditions)

@@ -16,8 +16,8 @@ from gpubench import runfile
 from gpubench.devices import Batch
 from gpubench.errors import DeviceLost, Skip, TimerFailed, Unsupported, UsageError
 from gpubench.executor import Bench, InProcess
-from gpubench.result import FAILED, Conditions, Metric, Record, Samples, Timer
-from gpubench.runner import CALLS_LEAST, CALLS_TIMED, Effort, Progress, Started, measure, run
+from gpubench.result import FAILED, Conditions, KernelSeen, Metric, Record, Samples, Timer
+from gpubench.runner import CALLS_LEAST, CALLS_TIMED, RESIDENT, Effort, Progress, Started, measure, run
 from gpubench.sampling import Stopping
 from gpubench.suite import Axis, Benchmark, Case
 from gpubench.sustained import LEAST_MEASURED_S
@@ -233,6 +233,19 @@ def test_figures_a_kernel_counted_join_the_row_after_the_samples() -> None:
     assert [metric.name for metric in record.metrics if metric.primary] == ["flops"]
 
 
+def test_figures_from_the_kernels_that_the_timer_saw() -> None:
+    def with_kernels(device: FakeDevice, n: int) -> Workload:
+        workload = double(device, n)
+        return changed(workload, of_kernels=lambda seen: [Metric("kernels", float(len(seen)), "1", "lower")])
+
+    record = row(with_kernels, FakeDevice(timers=("cupti",)))
+    assert [(metric.name, metric.value) for metric in record.metrics][-1] == ("kernels", 1.0)
+    assert record.summary is not None
+    assert record.kernels[0].ns == record.summary.median_ns
+    unseen = row(with_kernels, FakeDevice(timers=("graph",)))
+    assert unseen.metric("kernels") is None, "that timer sees none"
+
+
 def test_an_output_may_be_what_the_call_returns() -> None:
     def returning(device: FakeDevice, n: int, wrong: float = 0.0, nothing: bool = False) -> Workload:
         workload = double(device, n)
@@ -288,6 +301,37 @@ def measured_s(record: Record) -> float:
     return sum(record.samples.gpu_ns) / 1e9
 
 
+CAPPED = [{"event_ns": {"software power cap": ns}} for ns in (0, *[200] * 9)]
+"""Of a power cap that came on after the first snapshot."""
+
+
+@pytest.mark.parametrize(
+    ("n", "telemetries", "load", "said"),
+    [
+        (400_000 // NS, CAPPED, "burst", "read beside calls of 0.4 ms, and not within them: software power cap"),
+        (200_000 // NS, CAPPED, "burst", None),
+        (400_000 // NS, CAPPED[:1] * 9, "burst", None),
+        (400_000 // NS, CAPPED, "sustained", None),
+    ],
+)
+def test_the_clock_beside_a_long_burst_under_a_power_cap_is_said_to_be_no_more(
+    n: int, telemetries: list[Any], load: Any, said: str | None
+) -> None:
+    device = Logged()
+    device.telemetries = list(telemetries)
+    record = row(device=device, n=n, load=load, cache="hot")
+    assert record.telemetry.get("sm_clock") == said
+    assert all(record.samples.sm_mhz), "the readings stay"
+
+
+def test_the_snapshots_lie_around_the_samples_and_not_around_the_load_for_energy() -> None:
+    device = Logged(watts=500.0)
+    watched = device.watch
+    device.watch = lambda: device.log.append("load") or watched()  # type: ignore[func-returns-value,method-assign]
+    assert row(device=device, effort=replace(QUICK, energy=True)).status == "ok"
+    assert [step for step in device.log if step in ("telemetry", "load")] == ["telemetry", "telemetry", "load"]
+
+
 @pytest.mark.parametrize(("n", "calls"), [(4, CALLS_TIMED), (1000, 10), (20_000, CALLS_LEAST)])
 def test_the_host_time_of_long_calls_is_taken_of_fewer(n: int, calls: int) -> None:
     device = Logged()
@@ -337,6 +381,34 @@ def test_energy_of_a_cold_row_is_that_of_the_calls_alone(load: str) -> None:
     assert loads[-1].cache == "hot"
     assert record.telemetry["energy"]["conditions"] == "hot, back to back"
     assert metric_of(record, "power") == pytest.approx(300, rel=0.01)
+    assert record.metric("energy_per_flop") is not None
+    assert record.metric("energy_per_byte") is None, "32 bytes that the caches hold"
+
+
+def test_a_cold_row_of_more_bytes_than_caches_hold_has_an_energy_of_each() -> None:
+    def streaming(device: Any, n: int) -> Workload:
+        return changed(double(device, n), bytes=RESIDENT * device.facts()["last_level_cache_bytes"])
+
+    record = row(streaming, Logged(watts=300.0), replace(QUICK, energy=True))
+    assert record.telemetry["energy"]["conditions"] == "back to back, over data that no cache holds"
+    assert record.metric("energy_per_byte") is not None
+
+
+def test_a_sustained_row_has_the_kernels_of_a_call_and_tells_of_its_warm_up() -> None:
+    class Seeing(Logged):
+        def kernels_of(self, call: Any) -> list[KernelSeen]:
+            call()
+            return [KernelSeen("gemm")]
+
+    device = Seeing()
+    *events, record = list(measure(benchmark(double), case(load="sustained"), device, Effort(Stopping())))
+    assert isinstance(record, Record)
+    assert record.kernels == [KernelSeen("gemm")]
+    warming = [event.warming_s for event in events if isinstance(event, Progress) and event.warming_s is not None]
+    assert warming == pytest.approx([0.1 * (number + 1) for number in range(len(warming))], abs=0.02)
+    assert warming[-1] == pytest.approx(record.telemetry["warm_up"]["seconds"], abs=0.11)
+    after = [event for event in events if isinstance(event, Progress) and event.warming_s is None]
+    assert min(event.n for event in after) > 0
 
 
 def test_an_energy_that_fails_costs_no_sample() -> None:

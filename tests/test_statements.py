@@ -63,7 +63,8 @@ def test_claims_name_suites_and_benchmarks_that_exist_wherever_there_is_a_rule()
         assert CLAIMS[claim].benchmarks
     for each in CLAIMS.values():
         for word in each.run.split():
-            assert word.startswith("-p") or "=" in word or word.split("/")[0] in suites, each.id
+            known = word in LIBRARY.plans() or word.split("/")[0] in suites
+            assert known or word in ("-p", "--counters") or "=" in word, each.id
 
 
 def test_a_claim_is_read(tmp_path: Path) -> None:
@@ -79,8 +80,9 @@ def test_a_claim_is_read(tmp_path: Path) -> None:
         ("  right: true\n", "", r"claims.yaml:1: C01 has no right"),
         ("  rule: \"Two.\"\n", "", r"claims.yaml:1: C01 has no rule"),
         ("suite: waves", "suit: waves", r"claims.yaml:7: C01.suit is not a known key; did you mean suite"),
-        ("  suite: waves\n", "", r"claims.yaml:1: C01: expected either suite or none"),
-        ("suite: waves", "suite: waves\n  none: why", r"expected either suite or none"),
+        ("  suite: waves\n", "", r"claims.yaml:1: C01: expected either suite, from or none"),
+        ("suite: waves", "suite: waves\n  none: why", r"expected either suite, from or none"),
+        ("suite: waves", "suite: waves\n  from: {a: [C02]}", r"expected either suite, from or none"),
         ("right: true", "right: false", r"corrected goes with right: partly or false"),
         ("right: true", "right: true\n  corrected: \"Better.\"", r"corrected goes with right"),
         ("short: words", f"short: {'w' * 60}", r"claims.yaml:3: C01.short has 60 characters; at most 44"),
@@ -92,6 +94,41 @@ def test_what_does_not_fit_is_said_with_file_and_line(tmp_path: Path, old: str, 
     assert old in WORDS
     with pytest.raises(UsageError, match=words):
         load(tmp_path, WORDS.replace(old, new, 1))
+
+
+SUMMARY = """C02:
+  section: A
+  short: words
+  claim: "A sentence."
+  right: true
+  source: a book
+  from:
+    one family: [C01]
+  run: lecture
+  experiment: "One."
+  rule: "Two."
+  control: "Three."
+"""
+
+
+def test_a_summary_is_drawn_from_claims_that_a_suite_settles(tmp_path: Path) -> None:
+    summary = load(tmp_path, WORDS + SUMMARY)["C02"]
+    assert (summary.suite, summary.families, summary.command) == (
+        None,
+        {"one family": ("C01",)},
+        "gpubench run lecture",
+    )
+    for old, new, words in (
+        ("[C01]", "[C03]", "claims.yaml:12: C02: from names C03, which no suite settles"),
+        ("[C01]", "[C01, C02]", "C02: from names C02, which no suite settles"),
+        ("[C01]", "[]", "C02.from is a mapping; expected a mapping of families to claims"),
+        ("from:\n    one family: [C01]", "from: {}", "C02.from is a mapping; expected a mapping of families"),
+        ("  run: lecture\n", "", "C02 has no run"),
+        ('  control: "Three."\n', "", "C02 has no control"),
+    ):
+        assert old in SUMMARY
+        with pytest.raises(UsageError, match=words):
+            load(tmp_path, WORDS + SUMMARY.replace(old, new, 1))
 
 
 def test_somebody_elses_folder_has_no_claims(tmp_path: Path) -> None:

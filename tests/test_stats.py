@@ -6,6 +6,7 @@ import math
 import random
 import statistics
 import time
+from dataclasses import replace
 from fractions import Fraction
 
 import builders
@@ -17,6 +18,7 @@ from hypothesis import strategies as st
 from gpubench import stats
 from gpubench.result import Samples, Timer
 from gpubench.stats import (
+    effective_count,
     median_interval,
     median_ranks,
     per_call,
@@ -126,11 +128,114 @@ def test_units_do_not_matter(values: list[int], factor: float, tick: int) -> Non
 
 
 @given(times, st.randoms(use_true_random=False))
-def test_order_does_not_matter(values: list[int], source: random.Random) -> None:
+def test_order_matters_to_the_interval_alone(values: list[int], source: random.Random) -> None:
     shuffled = values[:]
     source.shuffle(shuffled)
-    assert summarize(shuffled) == summarize(values)
-    assert relative_half_width(shuffled, 1) == relative_half_width(values, 1)
+    assert replace(summarize(shuffled), low_ns=None, high_ns=None) == replace(
+        summarize(values), low_ns=None, high_ns=None
+    )
+    assert summarize(values[::-1]) == summarize(values), "nor does the direction of time"
+
+
+def noise(correlation: float, n: int, runs: int, seed: int = 7) -> list[list[float]]:
+    """Runs of n samples of median 0, each sample so much like the one before it: a first-order autoregression."""
+    source = np.random.default_rng(seed)
+    values = source.normal(size=(runs, n))
+    for place in range(1, n):
+        values[:, place] = correlation * values[:, place - 1] + math.sqrt(1 - correlation**2) * values[:, place]
+    return [[float(value) for value in run] for run in values]
+
+
+@pytest.mark.parametrize("correlation", [0.0, 0.5, 0.9])
+@pytest.mark.parametrize(("n", "runs"), [(130, 300), (300, 150)])
+def test_the_interval_covers_the_median_of_neighbours_that_are_alike(correlation: float, n: int, runs: int) -> None:
+    """At the counts of samples that a sustained row has."""
+    found = [median_interval(sorted(values), count=effective_count(values)) for values in noise(correlation, n, runs)]
+    assert sum(interval is not None and interval[0] <= 0 <= interval[1] for interval in found) / runs >= 0.92
+
+
+@pytest.mark.parametrize("correlation", [0.0, 0.5, 0.9])
+def test_the_bootstrap_is_as_wide_as_the_interval(correlation: float) -> None:
+    drawn = ranked = 0.0
+    for values in noise(correlation, 1000, 12):
+        interval = median_interval(sorted(values), count=effective_count(values))
+        assert interval is not None
+        low, high = stats.central(sorted(stats.bootstrap_medians(values, "a")))
+        drawn, ranked = drawn + high - low, ranked + interval[1] - interval[0]
+    assert drawn == pytest.approx(ranked, rel=0.15)
+
+
+def test_without_a_correction_neighbours_that_are_alike_would_be_believed() -> None:
+    runs = noise(0.9, 130, 100)
+    intervals = [median_interval(sorted(values)) for values in runs]
+    assert sum(interval[0] <= 0 <= interval[1] for interval in intervals if interval) < 0.5 * len(runs)
+
+
+@pytest.mark.parametrize("n", [10, 20, 40, 140])
+def test_independent_samples_are_worth_what_they_are(n: int) -> None:
+    """One row in a hundred is widened by chance; the spread of its values has no say."""
+    source = np.random.default_rng(n)
+    for values in (
+        source.normal(size=(500, n)),
+        source.exponential(size=(500, n)),
+        source.integers(3, size=(500, n)),
+    ):
+        counts = [effective_count([float(value) for value in run]) for run in values]
+        assert sum(count < n for count in counts) / len(counts) < 0.025
+
+
+def test_the_worth_of_correlated_samples_is_that_of_theory() -> None:
+    """Of a normal autoregression, signs k apart correlate by 2/π asin(ρ^k) (Sheppard, 1899)."""
+    for correlation in (0.5, 0.8):
+        truth = 1 + 4 / math.pi * sum(math.asin(correlation**k) for k in range(1, 200))
+        counts = [effective_count(values) for values in noise(correlation, 2000, 30)]
+        assert statistics.median(counts) == pytest.approx(2000 / truth, rel=0.15)
+
+
+def test_the_interval_of_fewer_is_that_of_as_many_shares_of_the_samples() -> None:
+    for n in range(6, 300):
+        ordered = [float(value) for value in range(n)]
+        assert median_interval(ordered, count=n) == median_interval(ordered) == median_ranks(n)
+    assert median_interval([float(value) for value in range(100)], count=10) == (14, 85)  # ranks 1 and 8 of 10
+    assert median_interval([float(value) for value in range(100)], count=5) == (0, 99)
+
+
+def test_slow_swings_under_fast_noise_are_seen() -> None:
+    """A clock that steps once a second, under noise as large: each sample tells little of the next, all of a second."""
+    source = random.Random(1)
+    values = [source.gauss(0, 1) + (1 if place // 80 % 2 else -1) for place in range(800)]
+    assert effective_count(values) < 60
+
+
+def test_a_row_of_equals_and_a_row_that_only_rises() -> None:
+    assert effective_count([5.0] * 30) == 30
+    assert effective_count([]) == 0
+    assert effective_count([5.0] * 29 + [6.0]) == 30
+    rising = [float(value) for value in range(40)]
+    assert effective_count(rising) < 6
+    assert median_interval(rising, count=effective_count(rising)) == (0, 39), "all that is known is the range"
+
+
+def test_ten_thousand_samples_are_looked_through_in_no_time() -> None:
+    (values,) = noise(0.99, 10_000, 1)
+    begun = time.perf_counter()
+    assert effective_count(values) < 400
+    assert time.perf_counter() - begun < 0.5  # of 0.015 s: every lag of every sample would be 50 million products
+
+
+def test_a_correlated_row_is_wider_everywhere() -> None:
+    """The summary, the rule that stops and the bootstrap: the same samples in an order without memory, and with it."""
+    remembering = [1e6 + 1e3 * value for value in noise(0.9, 200, 1)[0]]
+    shuffled = random.Random(3).sample(remembering, len(remembering))
+    wide, narrow = summarize(remembering), summarize(shuffled)
+    assert wide.low_ns is not None
+    assert narrow.low_ns is not None
+    assert wide.high_ns is not None
+    assert narrow.high_ns is not None
+    assert wide.high_ns - wide.low_ns > 2 * (narrow.high_ns - narrow.low_ns)
+    assert (relative_half_width(remembering, 0) or 0) > 2 * (relative_half_width(shuffled, 0) or 1)
+    spreads = [statistics.pstdev(stats.bootstrap_medians(values, "a")) for values in (remembering, shuffled)]
+    assert spreads[0] > 2 * spreads[1]
 
 
 @given(times)
@@ -145,7 +250,7 @@ def test_a_summary_is_in_order(values: list[int]) -> None:
 
 
 def test_summary_by_hand() -> None:
-    found = summarize([50.4, 10.0, 20.0, 40.0, 30.0, 60.6, 70.0, 80.0, 90.0, 100.0, 110.0])
+    found = summarize([50.4, 90.0, 20.0, 110.0, 40.0, 80.0, 60.6, 10.0, 100.0, 30.0, 70.0])
     assert (found.n, found.median_ns, found.min_ns) == (11, 61, 10)
     assert (found.p10_ns, found.p90_ns) == (20, 100)
     assert (found.low_ns, found.high_ns) == (20, 100)  # 11 samples: ranks 1 and 9
@@ -236,8 +341,8 @@ def test_a_median_without_an_interval_is_not_trusted() -> None:
 @pytest.mark.parametrize("count", [1, 2, 7, 12, 31, 50])
 def test_the_bootstrap_of_a_median_is_that_of_resamples(count: int):
     """Drawn by ranks, against resamples that are made: the same distribution."""
-    values = [float(number) for number in range(count)]
     source = random.Random(5)
+    values = [float(number) for number in source.sample(range(count), count)]  # in order they would be a trend
     made = [statistics.median(source.choices(values, k=count)) for _ in range(4000)]
     drawn = [value for seed in "abcd" for value in stats.bootstrap_medians(values, seed)]
     spread = statistics.pstdev(made)

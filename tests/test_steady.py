@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import json
+import statistics
 from collections.abc import Callable
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
-from gpubench.steady import FLAT_S, LEAST_GROUPS, LEAST_S, MOST_POINTS, MOST_S, Group, Series, flat, settled
+from gpubench.steady import FLAT, FLAT_S, LEAST_GROUPS, LEAST_S, MOST_POINTS, MOST_S, Group, Series, flat, settled
+from gpubench.sustained import LEAST_MEASURED_S
 
 GROUP_NS = 10_000_000
+RECORDED = json.loads((Path(__file__).parent / "golden" / "h200-warm-up.json").read_text())
+"""Series of three loads of 20 s and more on an H200 that became warm meanwhile: of `results/reference/h200`."""
 
 
 def groups(
@@ -26,39 +32,70 @@ def groups(
 
 
 def test_equal_groups_are_flat_but_never_before_their_time() -> None:
-    steady = groups(3, lambda t: 1e5)
+    equal = groups(5, lambda t: 1e5)
     assert settled([]) is None
-    first = next(count for count in range(1, len(steady)) if settled(steady[:count]) is not None)
-    assert settled(steady[:first]) is True
-    assert steady[first - 1].end_s == pytest.approx(LEAST_S, abs=0.02)
+    first = next(count for count in range(1, len(equal)) if settled(equal[:count]) is not None)
+    assert settled(equal[:first]) is True
+    assert equal[first - 1].end_s == pytest.approx(LEAST_S, abs=0.02)
 
 
 def test_a_rate_that_still_falls_is_not_flat() -> None:
-    falling = groups(3, lambda t: 1e5 * (1 + 0.02 * t))
-    assert settled(falling) is None
-    assert settled(groups(3, lambda t: 1e5 * (1 + 0.002 * t))) is True, "0.1 % between the halves of a second"
+    falling = groups(6, lambda t: 1e5 * (1 + 0.004 * t))
+    assert settled(falling) is None, "0.8 % between the halves"
+    assert settled(groups(6, lambda t: 1e5 * (1 + 0.001 * t))) is True, "0.2 % between the halves"
 
 
 def test_a_clock_that_still_falls_is_not_flat_though_the_rate_is() -> None:
-    assert settled(groups(3, lambda t: 1e5, lambda t: 1980 - 40 * t)) is None
-    assert settled(groups(3, lambda t: 1e5, lambda t: None)) is True, "no clock, no say"
+    assert settled(groups(6, lambda t: 1e5, lambda t: 1980 - 40 * t)) is None
+    assert settled(groups(6, lambda t: 1e5, lambda t: None)) is True, "no clock, no say"
 
 
-def test_what_came_before_the_last_second_does_not_count() -> None:
-    stepped = groups(4, lambda t: 1e5 if t < 1.2 else 1.3e5)
+def test_what_came_before_the_latest_stretch_does_not_count() -> None:
+    stepped = groups(8, lambda t: 1e5 if t < 3 else 1.3e5)
     moment = next(group.end_s for index, group in enumerate(stepped) if settled(stepped[: index + 1]))
-    assert moment == pytest.approx(1.2 + 0.75 * FLAT_S, abs=0.08), "once most of the older half is after the step"
+    assert moment == pytest.approx(3 + FLAT_S, abs=0.3), "once no more of the older half than is trimmed lies before"
+
+
+@pytest.mark.parametrize("period", [0.6, 0.8, 1.0, 1.2])
+def test_a_clock_that_swings_about_one_level_is_flat(period: float) -> None:
+    swinging = groups(6, lambda t: 1e5 if t % period < 0.6 * period else 1.02e5)
+    assert settled(swinging) is True
+
+
+def recorded(name: str) -> list[Group]:
+    columns = RECORDED[name]
+    rows = zip(columns["t_ms"], columns["call_ns"], columns["sm_mhz"], strict=True)
+    return [Group(t_ms / 1e3, round(1000 * call_ns), 1000, mhz) for t_ms, call_ns, mhz in rows]
+
+
+def off(points: list[Group], since: float, seconds: float) -> float:
+    """How far the median of so many seconds lies from that of what is left after the tenth."""
+    stays = statistics.median(group.call_ns for group in points if group.end_s > 10)
+    return statistics.median(group.call_ns for group in points if since < group.end_s <= since + seconds) / stays - 1
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_what_is_measured_after_a_recorded_warm_up_is_what_stays(name: str) -> None:
+    points = recorded(name)
+    moment = next(group.end_s for index, group in enumerate(points) if settled(points[: index + 1]))
+    assert LEAST_S <= moment < 6
+    assert abs(off(points, moment, LEAST_MEASURED_S)) < FLAT
+
+
+def test_a_shorter_warm_up_and_measurement_of_the_same_loads_do_not_do() -> None:
+    """1.5 s each, as it once was."""
+    assert max(abs(off(recorded(name), 1.5, 1.5)) for name in RECORDED) > 0.007
 
 
 def test_a_load_that_never_settles_is_measured_all_the_same() -> None:
     restless = groups(11, lambda t: 1e5 * (1 + 0.02 * t))
-    first = next(index for index, group in enumerate(restless) if settled(restless[: index + 1]) is not None)
+    first = next(index for index in range(len(restless)) if settled(restless[: index + 1]) is not None)
     assert settled(restless[: first + 1]) is False
     assert restless[first].end_s == pytest.approx(MOST_S, abs=0.02)
 
 
 def test_single_outliers_do_not_matter() -> None:
-    spiky = groups(3, lambda t: 3e5 if round(t * 1000) % 170 < 10 else 1e5)
+    spiky = groups(6, lambda t: 3e5 if round(t * 1000) % 170 < 10 else 1e5)
     assert settled(spiky) is True
 
 

@@ -260,6 +260,40 @@ def test_an_axis_that_is_no_condition(axes: dict[str, Axis], said: str) -> None:
         declared(**axes)
 
 
+FIXED = {"right": {"load": "sustained"}, "wrong": {"cache": "hot", "load": "burst"}}
+
+
+def by_way(fixed: Any, **axes: Axis) -> Benchmark:
+    suite = Suite(__file__)
+
+    @suite.benchmark(fixed=fixed, **axes)
+    def bench(device: Any, way: str) -> Workload:
+        raise NotImplementedError
+
+    return suite.benchmarks["bench"]
+
+
+def test_a_way_has_the_conditions_that_are_fixed_for_it() -> None:
+    bench = by_way(FIXED, way=Axis(["right", "wrong", "other"]))
+    asked = Conditions("cold", "burst", "zeros")
+    held = [bench.under({"way": way}, asked) for way in ("right", "wrong", "other")]
+    assert held == [Conditions("cold", "sustained", "zeros"), Conditions("hot", "burst", "zeros"), asked]
+    assert declared().under({"n": 1}, asked) == asked
+
+
+@pytest.mark.parametrize(
+    ("fixed", "said"),
+    [
+        ({"left": {"load": "burst"}}, "test-suite/bench: conditions are fixed for way=left, which it does not have"),
+        ({"right": {"warmth": "hot"}}, "warmth is no condition to be fixed, only cache, load, data"),
+        ({"right": {"cache": "burst"}}, "the condition cache has no value 'burst', only cold, hot"),
+    ],
+)
+def test_what_cannot_be_fixed(fixed: Any, said: str) -> None:
+    with pytest.raises(TypeError, match=said):
+        by_way(fixed, way=Axis(["right", "wrong"]))
+
+
 def test_a_function_does_not_take_a_condition() -> None:
     def bench(device: Any, n: int, cache: str) -> Workload:
         raise NotImplementedError

@@ -10,7 +10,6 @@ import math
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -82,8 +81,9 @@ MACHINE = {"multiprocessors": 5, "last_level_cache_bytes": 2**18, "threads_per_m
 """What a small GPU would say of itself."""
 
 ELSEWHERE = {
-    "atomics", "bank-conflicts", "clusters", "coalescing", "divergence", "execution", "instruction-mix", "launch",
-    "memory-hierarchy", "occupancy", "tiling", "waves",
+    "atomics", "attention", "attention-kernels", "bank-conflicts", "clusters", "coalescing", "decode", "divergence",
+    "execution", "fusion", "instruction-mix", "intensity", "launch", "memory-hierarchy", "numerics", "occupancy",
+    "padding", "precision", "recompute", "softmax", "tiling", "transformer-block", "waves",
 }  # fmt: skip
 """Suites whose benchmarks have test files of their own: test_suites_execution.py, test_suites_hierarchy.py and such."""
 SUITES = {name: suite for name, suite in machine.SUITES.items() if name not in ELSEWHERE}
@@ -120,15 +120,6 @@ class Recorder:
     def unwritten(self, *args: Any, **options: Any) -> Any:
         self.outputs.append(self.device.unwritten(*args, **options))
         return self.outputs[-1]
-
-
-@pytest.fixture(scope="module")
-def cpu() -> Iterator[Any]:
-    from gpubench.devices.cpu import CpuDevice
-
-    device = CpuDevice()
-    yield device
-    device.release()
 
 
 @pytest.fixture(autouse=True)

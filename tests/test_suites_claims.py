@@ -161,6 +161,5 @@ def test_the_plan_gives_every_rule_of_its_suites_the_rows_it_reads() -> None:
         claim["id"]: claim["reason"] for claim in found if claim["verdict"] in ("NOT RUN", "NOT TESTABLE HERE")
     } == {}
     assert not [claim["reason"] for claim in found if "the rule failed" in (claim["reason"] or "")]
-    assert {claim["id"] for claim in found} == {
-        claim for claim, suite in RULES.items() if suite.name not in ("matmul-sweep", "peak")
-    }
+    there = {record.suite for record in records}
+    assert {claim["id"] for claim in found} == {claim for claim, suite in RULES.items() if suite.name in there}

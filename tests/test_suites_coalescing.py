@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -36,15 +35,6 @@ WORDS = 2**17
 @pytest.fixture(autouse=True)
 def half_a_mib(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(globals_of("coalescing/gather"), "WORDS", WORDS)
-
-
-@pytest.fixture(scope="module")
-def cpu() -> Iterator[Any]:
-    from gpubench.devices.cpu import CpuDevice
-
-    device = CpuDevice()
-    yield device
-    device.release()
 
 
 def small(cpu: Any, name: str, facts: dict[str, Any] | None = None, **params: Any) -> Workload:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -14,15 +13,6 @@ NAMES = ["coalescing", "divergence", "tiling", "waves"]
 SMALL = {"mib": 1, "k": 8, "blocks": 1}
 """What replaces the sizes of axes; `n` is a size in most benchmarks, and a number of paths in one."""
 MACHINE = GPU | {"multiprocessors": 4, "shared_memory_per_multiprocessor_bytes": 228 << 10}
-
-
-@pytest.fixture(scope="module")
-def cpu() -> Iterator[Any]:
-    from gpubench.devices.cpu import CpuDevice
-
-    device = CpuDevice()
-    yield device
-    device.release()
 
 
 @pytest.mark.parametrize("quick", [False, True])

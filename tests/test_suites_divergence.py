@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -14,15 +13,6 @@ from gpubench.workload import Kernel, Workload
 
 SMALL = GPU | {"multiprocessors": 1, "threads_per_multiprocessor": 512}
 STEP = 16
-
-
-@pytest.fixture(scope="module")
-def cpu() -> Iterator[Any]:
-    from gpubench.devices.cpu import CpuDevice
-
-    device = CpuDevice()
-    yield device
-    device.release()
 
 
 @pytest.fixture(autouse=True)

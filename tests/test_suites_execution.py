@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -47,15 +46,6 @@ BY_HAND = {
     "launch/operation", "launch/operations",
 }  # fmt: skip
 """Benchmarks whose kernels are PTX, or no kernels: what can be said of them here is said below."""
-
-
-@pytest.fixture(scope="module")
-def cpu() -> Iterator[Any]:
-    from gpubench.devices.cpu import CpuDevice
-
-    device = CpuDevice()
-    yield device
-    device.release()
 
 
 @pytest.fixture(autouse=True)
@@ -165,7 +155,6 @@ def counted(workload: Any, cycles: list[float], ns: float = 0) -> dict[str, floa
         ("execution/mma-sync", {"dtype": "float16"}, 16 * 8 * 1024, {"flop_per_clock": 4096}),
         ("execution/wgmma", {"dtype": "bfloat16"}, 2 * 512 * 128, {"flop_per_clock": 4096}),
         ("bank-conflicts/stride", {"stride": 2}, 2 * 32 * 64, {"cycles": 2}),
-        ("occupancy/fma", {"warps": 4, "ilp": 2}, 128 * 2 * 16 / 64, {"lanes": 64}),
         ("instruction-mix/throughput", {"operation": "exp"}, 1024 * 4 * 16 / 16, {"results": 16}),
         ("clusters/latency", {"cluster": 2, "where": "next"}, 180 * 2048, {"cycles": 180, "latency": 64 / 2048}),
     ],
@@ -175,6 +164,20 @@ def test_figures_from_cycles(
 ) -> None:
     workload = build(cpu, path, **params)
     assert counted(workload, [cycles], 64) == pytest.approx(found)
+
+
+def test_two_blocks_of_a_multiprocessor_take_what_both_take(cpu: Any) -> None:
+    """The younger one may look at the clock when the older has ended, or before; other multiprocessors have clocks of
+    their own."""
+    workload = build(cpu, "occupancy/fma", warps=64, ilp=2)
+    places = workload.run.args[1]
+    done = 2 * 1024 * 2 * 16
+    units = places.shape[0] // 2
+    for unit in range(units):
+        at = 10**6 * unit
+        places[2 * unit] = places.new_tensor([unit, at, at + 256])
+        places[2 * unit + 1] = places.new_tensor([unit, at + unit % 2 * 255, at + 512])
+    assert [metric.value for metric in workload.metrics()] == [done / 512]
 
 
 def test_where_blocks_were(cpu: Any) -> None:
@@ -243,8 +246,9 @@ def test_what_the_blocks_of_a_cluster_read(cpu: Any, where: str) -> None:
     x, sums = copy.run.args[0].long().numpy(), copy.reference().numpy()
     for block, thread in [(0, 0), (3, 5), (6, 1023)]:
         rank = (block + (where == "next")) % 4
-        read = [x[4 * ((thread + 256 * part) % 1024) + word] + rank for part in range(4) for word in range(4)]
-        assert (128 * sum(map(int, read)) - int(sums[block, thread])) % 2**32 == 0
+        places = [(thread + step + 256 * part) % 1024 for part in range(4) for step in range(128)]
+        read = [x[4 * place + word] + rank for place in places for word in range(4)]
+        assert (sum(map(int, read)) - int(sums[block, thread])) % 2**32 == 0
 
 
 @pytest.mark.parametrize("facts", [GPU | {"compute_capability": "8.9"}, {"kind": "cpu"}])

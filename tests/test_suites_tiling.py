@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,15 +22,6 @@ SIZES = [1, 33, 68, 132]
 """Inside one tile and over its edge, rows aligned to 16 bytes (68, 132) and not."""
 UNEVEN = [(1, 1, 1), (3, 130, 17), (129, 4, 8), (130, 132, 36), (5, 129, 40)]
 """m, n, k"""
-
-
-@pytest.fixture(scope="module")
-def cpu() -> Iterator[Any]:
-    from gpubench.devices.cpu import CpuDevice
-
-    device = CpuDevice()
-    yield device
-    device.release()
 
 
 def right(cpu: Any, path: str, workload: Workload) -> None:

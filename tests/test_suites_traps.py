@@ -16,6 +16,7 @@ from machine import SUITES, globals_of
 
 from gpubench.devices.cpu import CpuDevice
 from gpubench.errors import Skip
+from gpubench.plan import Selected, cases
 from gpubench.result import Conditions
 from gpubench.runner import Effort, measure
 from gpubench.sampling import Stopping
@@ -27,6 +28,8 @@ GLOBALS = globals_of("traps/zeros")
 LAUNCH, RECORD, ALLOCATE = 5_000, 1_000, 300_000
 """Host time in ns of a kernel's launch, of an event, and of memory that the allocator does not have."""
 ONLY_ON_A_GPU = ("missing-sync", "event-pair", "burst")
+BY_GPUBENCH = ("hot-cache", "zeros", "burst")
+"""Traps in which the work or a condition is wrong, and gpubench times both ways."""
 
 
 class ScriptedGpu:
@@ -128,7 +131,7 @@ def test_the_right_way_is_gpubenchs_own_and_both_do_the_same_work(gpu: ScriptedG
     right, other = SUITE.benchmarks[name].function(gpu, way="right"), wrong(gpu, name)
     assert (right.timed_by, right.labels) == (None, {})
     assert list(other.labels) == ["trap"]
-    assert (other.timed_by is None) == (name == "zeros")
+    assert (other.timed_by is None) == (name in BY_GPUBENCH)
     assert (right.flops, right.bytes, right.dtype) == (other.flops, other.bytes, other.dtype)
     assert (right.roof, other.roof) == (None, None)
     assert SUITE.benchmarks[name].axes["way"].values == ("right", "wrong")
@@ -148,9 +151,7 @@ def test_the_hosts_clock_reads_launch_and_kernel(gpu: ScriptedGpu) -> None:
     assert readings(gpu, "host-clock") == [LAUNCH + 2_000] * 3
 
 
-def test_a_hot_cache_is_timed_without_the_launches(gpu: ScriptedGpu) -> None:
-    gpu.kernel = lambda: 2_000
-    assert readings(gpu, "hot-cache") == [2_000] * 3
+def test_what_is_taken_for_a_bandwidth_of_dram_fits_the_cache(gpu: ScriptedGpu) -> None:
     workload = wrong(gpu, "hot-cache")
     assert workload.level == "DRAM"
     assert workload.bytes <= gpu.facts()["last_level_cache_bytes"] // 4
@@ -167,9 +168,9 @@ def test_the_best_of_many_is_the_least(gpu: ScriptedGpu) -> None:
     assert readings(gpu, "best-of-many") == [100_000] * 3
 
 
-def test_each_call_of_a_burst_follows_a_rest(gpu: ScriptedGpu) -> None:
-    assert readings(gpu, "burst") == [180_000] * 3
-    assert gpu.slept == 3
+def test_each_reading_of_the_best_of_many_follows_a_rest(gpu: ScriptedGpu) -> None:
+    readings(gpu, "best-of-many", 2)
+    assert gpu.slept == 2 * GLOBALS["REPEATS"]
 
 
 def test_zeros_are_the_only_wrong_thing_about_zeros(gpu: ScriptedGpu) -> None:
@@ -179,14 +180,27 @@ def test_zeros_are_the_only_wrong_thing_about_zeros(gpu: ScriptedGpu) -> None:
         assert bool(workload.output.any()) is any_bits
 
 
-def test_what_is_about_a_steady_load_is_measured_under_one() -> None:
-    under = {
-        name: {each.load for each in bench.conditions_of("cuda", False, {}, {})}
-        for name, bench in SUITE.benchmarks.items()
-    }
-    assert {name for name, loads in under.items() if loads == {"sustained"}} == {"zeros", "burst"}
-    for bench in SUITE.benchmarks.values():
-        assert {each.load for each in bench.conditions_of("cpu", False, {}, {})} == {"burst"}
+def conditions(name: str, kind: str = "cuda", usual: Any = None) -> dict[Any, tuple[str, ...]]:
+    """Cache and load of each way, as a plan measures it."""
+    found = cases([Selected(SUITE.benchmarks[name])], kind, conditions=usual)
+    assert len(found) == 2
+    return {case.params["way"]: (case.conditions.cache, case.conditions.load) for case in found}
+
+
+@pytest.mark.parametrize("usual", [{}, {"cache": "cold", "load": "sustained"}, {"cache": "hot", "load": "burst"}])
+def test_a_row_has_the_conditions_that_its_way_really_has_whatever_is_asked(usual: dict[str, str]) -> None:
+    for name in SUITE.benchmarks:
+        if name not in BY_GPUBENCH:
+            assert conditions(name, usual=usual) == dict.fromkeys(["right", "wrong"], ("hot", "burst")), name
+    assert conditions("hot-cache", usual=usual) == {"right": ("cold", "burst"), "wrong": ("hot", "burst")}
+    assert conditions("burst", usual=usual) == {"right": ("hot", "sustained"), "wrong": ("hot", "burst")}
+
+
+def test_zeros_are_wrong_under_any_conditions() -> None:
+    assert conditions("zeros") == dict.fromkeys(["right", "wrong"], ("hot", "sustained"))
+    assert conditions("zeros", "cpu") == dict.fromkeys(["right", "wrong"], ("hot", "burst"))
+    asked = {"cache": "cold", "load": "burst"}
+    assert conditions("zeros", usual=asked) == dict.fromkeys(["right", "wrong"], ("cold", "burst"))
 
 
 @pytest.mark.parametrize("way", ["right", "wrong"])
@@ -210,13 +224,13 @@ def test_cpu_time_is_what_a_cpu_reads_by_the_wrong_clock(monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("name", [name for name in SUITE.benchmarks if name not in ONLY_ON_A_GPU])
-def test_a_wrong_row_of_a_cpu_is_a_row_by_the_suites_own_clock(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+def test_a_wrong_row_of_a_cpu_has_the_clock_it_is_said_to_have(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setitem(GLOBALS["LARGE"], "cpu", 2**12)
     monkeypatch.setitem(GLOBALS["PRODUCT"], "cpu", 16)
     case = Case("traps", name, {"way": "wrong"}, Conditions(cache="hot"))  # of one copy each, which is quick
     *_, record = measure(SUITE.benchmarks[name], case, CpuDevice(), Effort(Stopping(samples=3)))
     assert (record.status, record.reason) == ("ok", None)
-    assert record.timer.name == ("host" if name == "zeros" else "own")
+    assert record.timer.name == ("host" if name in BY_GPUBENCH else "own")
     assert record.labels["trap"]
     if name == "hot-cache":
         assert "cache-resident" in record.flags

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -15,15 +14,6 @@ from gpubench.workload import Kernel
 
 GLOBALS = globals_of("waves/blocks")
 SMALL = GPU | {"multiprocessors": 3, "shared_memory_per_multiprocessor_bytes": 228 << 10}
-
-
-@pytest.fixture(scope="module")
-def cpu() -> Iterator[Any]:
-    from gpubench.devices.cpu import CpuDevice
-
-    device = CpuDevice()
-    yield device
-    device.release()
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,23 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
+from builders import make_record
 
-from gpubench.telemetry import REGIMES, THROTTLES, Limit, busy, events, idle, limit, throttles
+from gpubench.telemetry import (
+    OUTLASTS_NS,
+    REGIMES,
+    SM_CLOCK,
+    THROTTLES,
+    Limit,
+    beside_mhz,
+    busy,
+    events,
+    held_mhz,
+    idle,
+    limit,
+    throttles,
+    unread_clock,
+)
 
 CAP, SW, HW, BRAKE = (
     "software power cap",
@@ -138,3 +153,33 @@ def test_a_counter_beats_the_polls() -> None:
 def test_nothing_was_read() -> None:
     assert limit({}, {}, 10e9, [None, None]) is None
     assert limit({"event_ns": None}, {"event_ns": None}, 10e9, []) is None
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "caps"),
+    [
+        (snapshot(cap=5), snapshot(cap=5), None),
+        (snapshot(cap=5), snapshot(cap=6), CAP),
+        (snapshot(), snapshot(CAP), CAP),
+        (snapshot(brake=0, cap=0), snapshot(brake=1, cap=1), f"{BRAKE}, {CAP}"),
+        (snapshot(sw=1), snapshot(HW, sw=2), None),
+        (snapshot(cap=9), snapshot(cap=0), None),
+        ({}, {}, None),
+    ],
+)
+def test_a_clock_beside_a_long_call_under_a_power_cap_is_not_known_to_be_that_within(
+    before: dict[str, Any], after: dict[str, Any], caps: str | None
+) -> None:
+    why = None if caps is None else f"read beside calls of 1.4 ms, and not within them: {caps}"
+    assert unread_clock(before, after, 1_400_000) == why
+    assert unread_clock(before, after, OUTLASTS_NS) is None
+
+
+def test_the_clock_held_is_that_beside_the_samples_unless_it_is_not_known_within_them() -> None:
+    record = make_record()
+    record.samples.sm_mhz = [None, 1980.0, 0.0, 1740.0, 1755.0]
+    assert held_mhz(record) == beside_mhz(record) == 1755.0
+    record.telemetry[SM_CLOCK] = "read beside"
+    assert (held_mhz(record), beside_mhz(record)) == (0.0, 1755.0)
+    record.samples.sm_mhz = [None]
+    assert beside_mhz(record) == 0.0

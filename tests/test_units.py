@@ -138,3 +138,11 @@ def test_three_digits_are_right_and_plain(value: float) -> None:
 @given(st.floats(min_value=1.0, max_value=1e12))
 def test_a_duration_reads_back(ns: float) -> None:
     assert units.parse_duration(units.format_duration(ns)) == pytest.approx(ns / 1e9, rel=5.1e-3)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(16777216, "16777216"), (2048.0, "2048"), (-4096, "-4096"), (999, "999"), (8, "8.00"), (0, "0"), (1234.5, "1230")],
+)
+def test_whole_numbers_that_are_exact_keep_their_digits(value: float, text: str) -> None:
+    assert units.exact_digits(value) == text

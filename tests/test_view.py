@@ -131,6 +131,17 @@ def test_metrics_counters_and_ceilings() -> None:
         seen.ceiling("L2 read")
 
 
+def test_whoever_asks_for_counters_is_noted() -> None:
+    counted, bare, other = row(1), row(2), row(3)
+    counted.counters = {"waves": 2}
+    asked = set[str]()
+    seen = View(make_run([counted, bare, other]), "s", asked=asked)
+    assert seen.counter(counted, "waves") == exactly(2.0)
+    assert seen.counter(seen.one("b", n=2), "waves") is None
+    seen.one("b", n=3)
+    assert asked == {"s/b[n=1]", "s/b[n=2]"}
+
+
 def test_what_a_cpu_cannot_show() -> None:
     view(row(1)).needs_gpu("warps")
     with pytest.raises(NotTestable, match="warps"):

@@ -59,6 +59,14 @@ def test_without_a_clock_of_its_own_the_highest_and_it_says_so() -> None:
     assert share(row, "of_silicon", FACTS | {"sm_mhz_max": None}) is None
 
 
+def test_a_clock_that_is_not_known_within_the_calls_is_no_clock_held() -> None:
+    row = product(790e12)
+    row.samples.sm_mhz = [1952.0] * 11
+    row.telemetry["sm_clock"] = "read beside calls of 1.4 ms, and not within them: software power cap"
+    told = yardstick.hold(row, FACTS).prediction["yardsticks"]["silicon"]
+    assert told["source"].endswith("1980 MHz (the highest, the one held is not known)")
+
+
 def test_a_stream_is_held_against_the_memory() -> None:
     row = make_bandwidth("read", 4.6e12)
     assert share(row, "of_datasheet") == pytest.approx(4.6 / 4.8, rel=1e-4)

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from gpubench import __version__
-from gpubench.cli import baseline, claims, compare, doctor, profile, read, run
+from gpubench.cli import baseline, claims, compare, doctor, explain, profile, read, run
 from gpubench.cli.help import GroupedCommand, GroupedCommands
 from gpubench.errors import UsageError
 from gpubench.exits import Exit
@@ -63,6 +63,7 @@ COMMANDS: dict[str, tuple[str, Callable[..., Any] | typer.Typer]] = {
     "info": (START, read.info),
     "show": (UNDERSTAND, read.show),
     "claims": (UNDERSTAND, claims.claims),
+    "explain": (UNDERSTAND, explain.explain),
     "profile": (UNDERSTAND, profile.profile),
     "compare": (DECIDE, compare.compare),
     "baseline": (DECIDE, baseline.app),

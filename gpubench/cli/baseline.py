@@ -19,17 +19,15 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help="The name: letters, di
 
 
 @app.command("save", cls=GroupedCommand)
+@options.reading
 def save(
+    flags: options.Flags,
     name: Name,
     run: options.RunWord = None,
     replace: Annotated[bool, typer.Option("--replace", help="In place of the runs of this device.")] = False,
     add: Annotated[
         bool, typer.Option("--add", help="Beside them: from five runs on, their spread tells a regression.")
     ] = False,
-    results: options.Results = None,
-    quiet: options.Quiet = False,
-    no_color: options.NoColor = False,
-    debug: options.Debug = False,
 ) -> None:
     """Keep a copy of a run under a name."""
     from gpubench.baseline import check_name
@@ -41,7 +39,7 @@ def save(
     check_name(name)
     if replace and add:
         raise UsageError("--replace and --add contradict each other", "one of them")
-    settings, screen = begin(results=results, quiet=quiet, no_color=no_color, debug=debug)
+    settings, screen = begin(**flags)
     found = read_run(find(run, store_of(settings), screen))
     path = baselines_of(settings).save(name, found, replace, add)
     without = sum(record.status != "ok" for record in found.records)

@@ -15,17 +15,15 @@ if TYPE_CHECKING:
     from gpubench.statements import Statement
 
 
+@options.reading
 def claims(
+    flags: options.Flags,
     run: Annotated[str | None, typer.Argument(metavar="RUN", help=f"The run: {options.RUN_WORDS}.")] = None,
     claim: Annotated[str | None, typer.Argument(metavar="ID", help="One claim in full, such as C58.")] = None,
     rejudge: Annotated[
         bool, typer.Option("--rejudge", help="Judge the file's rows by today's rules; the file stays as it is.")
     ] = False,
     json: options.JsonOnly = False,
-    results: options.Results = None,
-    quiet: options.Quiet = False,
-    no_color: options.NoColor = False,
-    debug: options.Debug = False,
 ) -> None:
     """The lecture's claims: predicted, measured, control, verdict."""
     from gpubench.claims import stored
@@ -38,7 +36,7 @@ def claims(
     if run is not None and claim is None and run.upper() in statements:
         run, claim = None, run
     chosen = None if claim is None else _chosen(claim, statements)
-    settings, screen = begin(results=results, quiet=quiet, no_color=no_color, debug=debug)
+    settings, screen = begin(**flags)
     path = find(run, store_of(settings), screen)
     found = read(path, screen)
     judged = _judged(found, library, statements) if rejudge else stored(found, shown(path))
@@ -48,7 +46,7 @@ def claims(
         listed = [each for each in judged if chosen is None or each["id"] == chosen.id]
         screen.document(dumps({"run_id": found.run_id, "rejudged": rejudge, "claims": listed}, indent=1))
     elif chosen is None:
-        screen.show(report.table(found, judged, statements, _rules(library)))
+        screen.show(report.table(found, judged, statements, _rules(library, statements)))
     else:
         one = next((each for each in judged if each["id"] == chosen.id), None)
         screen.document(report.full(found, chosen, one, screen.width))
@@ -72,6 +70,9 @@ def _judged(run: Run, library: Library, statements: dict[str, Statement]) -> lis
     return in_run(run, statements.values(), suites)
 
 
-def _rules(library: Library) -> dict[str, str]:
-    """The suite of each claim that there is a rule for."""
-    return {claim: suite.name for suite in library.suites().values() for claim in suite.claims}
+def _rules(library: Library, statements: dict[str, Statement]) -> set[str]:
+    """The claims that there is a rule for, or for those that they are drawn from."""
+    from gpubench.claims import drawn_from
+
+    own = {claim for suite in library.suites().values() for claim in suite.claims}
+    return own | {each.id for each in statements.values() if each.families and drawn_from(each, own)}

@@ -29,7 +29,9 @@ JUDGING, BUILD = "What counts", "For a build"
 WORDS_HELP = f"The runs: {options.RUN_FORMS}. One: the base, compared with the latest. More than two: the last is new."
 
 
+@options.reading
 def compare(
+    flags: options.Flags,
     runs: Annotated[list[str] | None, typer.Argument(metavar="[BASE]... [NEW]", help=WORDS_HELP)] = None,
     margin: Annotated[
         str | None,
@@ -80,10 +82,6 @@ def compare(
             rich_help_panel=BUILD,
         ),
     ] = None,
-    results: options.Results = None,
-    quiet: options.Quiet = False,
-    no_color: options.NoColor = False,
-    debug: options.Debug = False,
 ) -> Exit:
     """Two stored runs, row by row: what got slower, what is missing."""
     from gpubench import compare as comparing
@@ -98,10 +96,7 @@ def compare(
     chosen = form_of(form, json, ("table", "json", "md", "csv", "xml"))
     if why is not None and chosen != "table":
         raise UsageError(f"--why is text for a reader, --format {chosen} has every row", "one of them")
-    settings, screen = begin(
-        margin=margin, fail_on=fail_on, host_mismatch=host_mismatch, annotate=annotate,
-        results=results, quiet=quiet, no_color=no_color, debug=debug,
-    )  # fmt: skip
+    settings, screen = begin(**flags, margin=margin, fail_on=fail_on, host_mismatch=host_mismatch, annotate=annotate)
     verdicts = gate.parse(settings.fail_on)
     _check_files(export or [], summary)
     sides = sides_of(runs or [], settings.baseline, store_of(settings), screen)

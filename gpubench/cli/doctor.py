@@ -3,33 +3,28 @@
 from __future__ import annotations
 
 from gpubench.cli import options
+from gpubench.cli.stored import begin
 
 
+@options.reading
 def doctor(
+    flags: options.Flags,
     device: options.Device = None,
     json: options.JsonOnly = False,
-    results: options.Results = None,
-    quiet: options.Quiet = False,
-    no_color: options.NoColor = False,
-    debug: options.Debug = False,
 ) -> None:
     """What will spoil a measurement here, and the fix."""
     import os
     from pathlib import Path
 
     from gpubench import environment, surroundings
-    from gpubench.cli.screen import Screen
     from gpubench.doctor import Patient, diagnose
     from gpubench.errors import DeviceLost
     from gpubench.executor import Bench, WorkerProcess
     from gpubench.report import doctor as report
     from gpubench.report.words import plain
-    from gpubench.settings import resolve
     from gpubench.store import default_folder
 
-    flags = {"device": device, "results": results, "quiet": quiet, "no_color": no_color, "debug": debug}
-    settings = resolve(flags, None, os.environ, Path.cwd())
-    screen = Screen(settings.no_color, settings.quiet)
+    settings, screen = begin(**flags, device=device)
     around = surroundings.look(Path(settings.results or default_folder()))
     screen.say("trying the device; this takes some seconds")
     worker = WorkerProcess(settings.device, Bench({}, {}), settings.timeout, echo=settings.debug)

@@ -1,4 +1,5 @@
-"""Help in plain text, in groups: Rich's own would cost every `--help` the import of Rich."""
+"""Commands whose help is plain text, in groups, and whose values are words: Rich's help would cost every `--help` the
+import of Rich, Typer's values every command that of pydantic."""
 
 from __future__ import annotations
 
@@ -7,11 +8,18 @@ from typing import Any
 
 from typer.core import TyperCommand, TyperGroup
 
+from gpubench.cli.words import keep_words
+
 Row = tuple[str, str]
 
 
 class GroupedCommand(TyperCommand):
     """A command whose options are shown under the panel each names."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """See click.Command."""
+        keep_words(self.get_params(ctx))
+        return super().parse_args(ctx, args)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """See click.Command."""
@@ -23,6 +31,11 @@ class GroupedCommand(TyperCommand):
 
 class GroupedCommands(TyperGroup):
     """A group whose commands are shown under the panel each names, in the order they were added."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """See click.Group."""
+        keep_words(self.get_params(ctx))
+        return super().parse_args(ctx, args)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """See click.Group."""

@@ -14,6 +14,7 @@ from gpubench.units import format_duration, format_rate
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+    from rich.progress import Progress as Bar
 
     from gpubench.cli.screen import Screen
     from gpubench.settings import Settings
@@ -79,18 +80,10 @@ class Live(Silent):
 
     def __init__(self, screen: Screen, total: int, clock: Callable[[], float] = time.monotonic) -> None:
         from rich.live import Live as RichLive
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
         self.screen = screen
         self.clock = clock
-        self.bar = Progress(
-            TextColumn("{task.fields[suite]}", markup=False),
-            BarColumn(bar_width=24),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            TextColumn("{task.fields[left]}", markup=False),
-            console=screen.err,
-        )
+        self.bar = bar(screen)
         self.task = self.bar.add_task("", total=total, suite="", left="")
         self.started = clock()
         self.total = total
@@ -115,7 +108,7 @@ class Live(Silent):
             self.bar.update(self.task, suite=plain(event.case.suite))
             self.case, self.running = plain(event.case.id), ""
         elif isinstance(event, Progress):
-            self.running = f"{median(event.median_ns, event.half_width_ns)}  n={event.n}"
+            self.running = state(event)
         else:
             self.done += 1
             self.bar.update(self.task, completed=self.done, left=self._left())
@@ -134,6 +127,30 @@ class Live(Silent):
 
         state = SEPARATOR.join(filter(None, [self.running, self.machine]))
         return Group(self.bar, *(Text(words, no_wrap=True, overflow="ellipsis") for words in (self.case, state)))
+
+
+def bar(screen: Screen) -> Bar:
+    """A line of its task's suite, how far that is, for how long it has run and what is left. As a context it is gone at
+    the end."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    return Progress(
+        TextColumn("{task.fields[suite]}", markup=False),
+        BarColumn(bar_width=24),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[left]}", markup=False),
+        console=screen.err,
+        transient=True,
+    )
+
+
+def state(progress: Progress) -> str:
+    """How a case stands, in a few words."""
+    words = median(progress.median_ns, progress.half_width_ns)
+    if progress.warming_s is not None:
+        return f"{words}  warming up, {progress.warming_s:.0f} s"
+    return f"{words}  n={progress.n}"
 
 
 def line(record: Record, number: int, total: int, verbose: bool = False) -> str:

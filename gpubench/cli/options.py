@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import functools
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, TypeVar
 
 import typer
 
@@ -30,3 +33,28 @@ Params = Annotated[
 Device = Annotated[
     str | None, typer.Option("--device", "-d", metavar="DEVICE", help="auto, cuda:N, a GPU's UUID, or cpu.")
 ]
+
+Flags = Mapping[str, object]
+READING: Mapping[str, tuple[Any, object]] = {
+    "results": (Results, None), "quiet": (Quiet, False), "no_color": (NoColor, False), "debug": (Debug, False),
+}  # fmt: skip
+"""The flags of every command on run files, each with its default."""
+T = TypeVar("T")
+
+
+def reading(command: Callable[..., T]) -> Callable[..., T]:
+    """The command with the flags of READING behind its own. It is given their values as `flags`, for stored.begin."""
+    own = inspect.signature(command, eval_str=True)
+    parameters = [parameter for name, parameter in own.parameters.items() if name != "flags"]
+    parameters += [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=option, default=default)
+        for name, (option, default) in READING.items()
+    ]
+
+    @functools.wraps(command)
+    def called(**values: Any) -> T:
+        return command({name: values.pop(name) for name in READING}, **values)
+
+    called.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    called.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
+    return called

@@ -17,7 +17,9 @@ FOLDER = "profiles"
 """The folder of profiles, inside that of run files: there `latest` stays the last run that was measured."""
 
 
+@options.reading
 def profile(
+    flags: options.Flags,
     run: options.RunWord = None,
     case: Annotated[
         str | None, typer.Argument(metavar="CASE", help="The row: its id, or words such as n=1024; or use -p.")
@@ -34,10 +36,6 @@ def profile(
         str | None, typer.Option("--output", "-o", metavar="FILE", help="Save here, replacing it.")
     ] = None,
     json: options.JsonOnly = False,
-    results: options.Results = None,
-    quiet: options.Quiet = False,
-    no_color: options.NoColor = False,
-    debug: options.Debug = False,
 ) -> None:
     """A row once more under ncu: what its kernels read and execute."""
     from pathlib import Path
@@ -50,7 +48,7 @@ def profile(
     from gpubench.store import RunWriter, Store
 
     chosen = metrics.chosen(counters, counter_set)
-    settings, screen = begin(results=results, quiet=quiet, no_color=no_color, debug=debug, timeout=timeout)
+    settings, screen = begin(**flags, timeout=timeout)
     store = store_of(settings)
     base = read(find(run, store, screen), screen)
     record = row_of(base, case, param or [])

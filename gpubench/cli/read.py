@@ -20,30 +20,30 @@ if TYPE_CHECKING:
     from gpubench.suite import Suite
 
 
+@options.reading
 def show(
+    flags: options.Flags,
     run: options.RunWord = None,
     form: options.Form = None,
     json: options.Json = False,
     all_rows: options.All = False,
     no_plot: options.NoPlot = False,
     export: options.Export = None,
-    results: options.Results = None,
-    quiet: options.Quiet = False,
-    no_color: options.NoColor = False,
-    debug: options.Debug = False,
 ) -> None:
     """The table and the plot of a stored run again."""
     from gpubench.cli import output
 
     chosen = output.form_of(form, json)
-    settings, screen = begin(results=results, quiet=quiet, no_color=no_color, no_plot=no_plot, debug=debug)
+    settings, screen = begin(**flags, no_plot=no_plot)
     output.check_exports(export or [])
     found = read(find(run, store_of(settings), screen), screen)
     output.write_exports(found, export or [], screen)
     output.show_run(found, screen, chosen, all_rows, settings.no_plot)
 
 
+@options.reading
 def roofline(
+    flags: options.Flags,
     run: options.RunWord = None,
     measure: Annotated[bool, typer.Option("--measure", help="Measure the ceilings first.")] = False,
     device: options.Device = None,
@@ -52,10 +52,6 @@ def roofline(
     all_rows: options.All = False,
     no_plot: options.NoPlot = False,
     export: options.Export = None,
-    results: options.Results = None,
-    quiet: options.Quiet = False,
-    no_color: options.NoColor = False,
-    debug: options.Debug = False,
 ) -> Exit:
     """Points and ceilings of a run. Measures the ceilings if nothing is stored yet, or with --measure."""
     from gpubench.cli.output import check_exports, form_of, write_exports
@@ -64,9 +60,7 @@ def roofline(
     from gpubench.report import roofline_plot
 
     chosen = form_of(form, json, ("table", "json", "md"))
-    settings, screen = begin(
-        results=results, quiet=quiet, no_color=no_color, no_plot=no_plot, debug=debug, device=device
-    )
+    settings, screen = begin(**flags, no_plot=no_plot, device=device)
     check_exports(export or [], roofline=True)
     store, code = store_of(settings), Exit.DONE
     path = find(run, store, screen) if run is not None or store.runs() else None
@@ -74,8 +68,7 @@ def roofline(
         from gpubench.cli import session
 
         screen.say("measuring the ceilings of this device")
-        flags = {"results": results, "quiet": quiet, "no_color": no_color, "debug": debug, "device": device}
-        request = session.Request(["ceilings"], [], flags | {"ceilings": "measure"}, silent=True)
+        request = session.Request(["ceilings"], [], {**flags, "device": device, "ceilings": "measure"}, silent=True)
         code = session.measure(request)
         if code in (Exit.SIGINT, Exit.SIGTERM):
             return code

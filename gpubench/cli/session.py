@@ -129,19 +129,18 @@ class Session:
                     with undisturbed():
                         self.writer.add(record)
             self._keep_own_ceilings(planned)
+            asked = self._judge()
             if self.settings.counters:
-                self.executor.close()  # its memory is needed, and its context is not to be counted
-                codes = count_rows(self.writer, self.library, self.settings, self.screen)
-            self._judge()
+                codes = self._count(asked)
         except KeyboardInterrupt:
-            status, codes = "interrupted", [Exit.SIGINT]
+            status, codes = self._stopped, [Exit.SIGINT]
         except Terminated:
-            status, codes = "interrupted", [Exit.SIGTERM]
+            status, codes = self._stopped, [Exit.SIGTERM]
         except DeviceLost as error:
             status, codes = "partial", [Exit.FAILED]
             self.screen.warn(f"gpubench: {error}")
         except BaseException:
-            self._close("partial")
+            self._close(self.writer.run.status)
             raise
         self._close(status)
         if status == "interrupted":
@@ -150,12 +149,31 @@ class Session:
             self.screen.warn(f"gpubench: interrupted after {done} of {len(planned)} cases")
         return first([*codes, *outcome(self.writer.run.records, planned)])
 
-    def _judge(self) -> None:
-        """Say what the rows mean for the claims that their suites are about."""
+    @property
+    def _stopped(self) -> RunStatus:
+        """The status of a run that a signal ends: one that is whole, and only being counted, stays complete."""
+        return "complete" if self.writer.run.status == "complete" else "interrupted"
+
+    def _count(self, asked: set[str]) -> list[Exit]:
+        """The rows' counters, and what the claims are with them; the exit codes. The file is whole before: nothing that
+        happens while ncu runs takes anything from it."""
+        self.executor.close()  # its memory is needed, and its context is not to be counted
+        with undisturbed():
+            self.writer.settle("complete", _now())
+        codes = count_rows(self.writer, asked, self.library, self.settings, self.screen)
+        if not codes:
+            self._judge()
+        return codes
+
+    def _judge(self) -> set[str]:
+        """Say what the rows mean for the claims that their suites are about. The ids of the rows whose counters the
+        rules asked for."""
+        asked = set[str]()
         suites = {record.suite: self.library.suite(record.suite) for record in self.writer.run.records}
         if any(suite.claims for suite in suites.values()):
             with undisturbed():
-                self.writer.update(claims=claims.in_run(self.writer.run, self.library.claims().values(), suites))
+                self.writer.update(claims=claims.in_run(self.writer.run, self.library.claims().values(), suites, asked))
+        return asked
 
     def _close(self, status: RunStatus) -> None:
         """Write the file in peace: a second Ctrl-C must not take what the first one left."""
@@ -184,7 +202,7 @@ class Session:
         if problem:
             self.screen.warn(f"gpubench: {problem}")
         known = [] if self.settings.ceilings == "measure" else stored
-        todo = ceilings.missing(self.library, str(hello.facts["kind"]), planned, known)
+        todo = ceilings.missing(self.library, str(hello.facts["kind"]), planned, known, hello.facts)
         todo = [case for case in todo if case.id not in {each.id for each in planned}]
         if not todo:
             return known

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
 from gpubench.errors import CaseError
-from gpubench.result import Conditions, Flag, KernelSeen, Timer
+from gpubench.result import Conditions, Flag, KernelSeen, Metric, Timer
 from gpubench.steady import Group
 from gpubench.workload import Kernel, Workload
 
@@ -38,7 +38,8 @@ class Batch:
 
 @dataclass(frozen=True)
 class Comparison:
-    """An output beside its reference, as sums over all elements compared."""
+    """An output beside its reference, as sums over all elements compared. Of several tensors each is scaled first so
+    that the root mean square of its reference is 1, `got` and `expected` apart."""
 
     elements: int
     error_norm: float
@@ -106,6 +107,21 @@ class Watch(Protocol):
         """Give back what was held for reading."""
 
 
+class CompiledFunction(Protocol):
+    """What `Device.compile` returns. `graphs` is 0 before the first call and 1 after it."""
+
+    @property
+    def graphs(self) -> int:
+        """Graphs compiled."""
+
+    def __call__(self, *args: Any) -> Any:
+        """Call it; the first call compiles."""
+
+    def metrics(self) -> list[Metric]:
+        """Further figures of the row: the seconds of the first call, whether the compiler found its work on disk, and
+        the kernels it wrote."""
+
+
 class Device(Protocol):
     """One device, owned by one process. `kind` is "cuda", "cpu" or "fake"."""
 
@@ -122,6 +138,9 @@ class Device(Protocol):
 
     def random(self, shape: Sequence[int] | int, dtype: str, seed: int = 0) -> Any:
         """A tensor of the case's data; the same seed gives the same values. OutOfMemory if it cannot fit."""
+
+    def free_bytes(self) -> int | None:
+        """Bytes that can still be allocated now; None where that cannot be known."""
 
     def unwritten(self, shape: Sequence[int] | int, dtype: str) -> Any:
         """A tensor to be written by the workload. OutOfMemory if it cannot fit."""
@@ -144,6 +163,11 @@ class Device(Protocol):
     def launcher(self, kernel: Kernel, suite_file: Path) -> Launch:
         """Compile and load a kernel of a suite. KernelError where it does not compile, Skip where it cannot run."""
 
+    def compile(self, function: Callable[..., Any], *, options: Mapping[str, Any] | None = None) -> CompiledFunction:
+        """A function of tensors as torch.compile's inductor makes it, with these options of inductor's: compiled when
+        it is first called, for the shapes of that call alone. It never falls back to eager: what cannot be compiled as
+        one graph is a CaseError of its first call, what there is no compiler for a Skip. Forgotten by `release`."""
+
     def timers(self, asked: str) -> Sequence[str]:
         """Timers to try, best first: all for "auto", else the one asked for (UsageError where it is not known here)."""
 
@@ -155,6 +179,9 @@ class Device(Protocol):
 
     def watch(self) -> Watch:
         """What can be read of the device while it is under load."""
+
+    def kernels_of(self, call: Call) -> list[KernelSeen]:
+        """What one call runs, which is made for it a few times; empty where it is host work, or nobody sees it."""
 
     def call_ns(self, call: Call, n: int) -> list[int]:
         """Host time of n calls enqueued back to back, each in ns; empty where a call is host work anyway."""

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from statistics import median
 from typing import Any
 
 from gpubench.devices import Batch
@@ -153,12 +154,22 @@ def busy(activities: Sequence[Activity]) -> int:
     return total
 
 
-def seen(activities: Sequence[Activity]) -> list[KernelSeen]:
-    """What one call ran, each distinct activity once with its count, in order of first launch."""
-    counts = Counter(_identity(activity) for activity in activities)
+def seen(calls: Sequence[Sequence[Activity]]) -> list[KernelSeen]:
+    """What the last of these calls ran, each distinct activity once with its count, in order of first launch; and how
+    long it took, in the middle of the calls. A call that ran others has no say in that."""
+    last = calls[-1]
+    counts = Counter(map(_identity, last))
     first: dict[tuple[Any, ...], Activity] = {}
-    for activity in activities:
+    for activity in last:
         first.setdefault(_identity(activity), activity)
+    alike = [call for call in calls if Counter(map(_identity, call)) == counts]
+    durations: dict[tuple[Any, ...], list[int]] = {identity: [] for identity in first}
+    for call in alike:
+        spent: Counter[tuple[Any, ...]] = Counter()
+        for activity in call:
+            spent[_identity(activity)] += activity.end_ns - activity.start_ns
+        for identity, ns in spent.items():
+            durations[identity].append(ns)
     return [
         KernelSeen(
             name=activity.name,
@@ -168,6 +179,7 @@ def seen(activities: Sequence[Activity]) -> list[KernelSeen]:
             block=None if activity.block is None else list(activity.block),
             registers=activity.registers,
             shared_bytes=activity.shared_bytes,
+            ns=round(median(durations[identity])),
         )
         for identity, activity in first.items()
     ]
@@ -250,7 +262,7 @@ class Reader:
 
         calls = repeated(attempt)
         if self._kernels is None:
-            self._kernels = seen(calls[-1])
+            self._kernels = seen(calls)
         spans = [span(call) for call in calls]
         gaps = sorted(1 - busy(call) / whole if whole else 0.0 for call, whole in zip(calls, spans, strict=True))
         return Batch(spans, [1] * n, [None] * n, self._kernels, profiled=gaps[n // 2] > GAPS)

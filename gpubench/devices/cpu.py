@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
@@ -13,11 +13,12 @@ import torch
 
 from gpubench.devices import Batch, Call, Launch, cpuinfo, examine
 from gpubench.devices.analogue import Analogues
+from gpubench.devices.compiled import Compiled, Compiler
 from gpubench.devices.cpu_load import CpuLoad, CpuWatch, Rotation
 from gpubench.devices.modes import cpu_precision
 from gpubench.devices.tensors import TorchTensors, tensor_error
 from gpubench.errors import CaseError, Unsupported, UsageError
-from gpubench.result import Conditions, Timer
+from gpubench.result import Conditions, KernelSeen, Timer
 from gpubench.workload import Kernel, Workload
 
 COLD_CACHES = 2
@@ -49,6 +50,7 @@ class CpuDevice(TorchTensors):
         }
         self._clock = host_clock()
         self._analogues = Analogues()
+        self._compiler = Compiler()
 
     def facts(self) -> dict[str, Any]:
         """See Device."""
@@ -83,6 +85,10 @@ class CpuDevice(TorchTensors):
         """See Device: the kernel's counterpart in C++, whose row is flagged `analogue`."""
         return self._analogues.launcher(kernel, suite_file)
 
+    def compile(self, function: Callable[..., Any], *, options: Mapping[str, Any] | None = None) -> Compiled:
+        """See Device."""
+        return self._compiler.compile(function, options)
+
     def timers(self, asked: str) -> Sequence[str]:
         """The host's clock is the only one."""
         if asked not in ("auto", "host"):
@@ -109,6 +115,10 @@ class CpuDevice(TorchTensors):
                     workload.output
                 )  # touches its pages, which the first timed call would otherwise have to map
         return [workload.call for workload in workloads]
+
+    def kernels_of(self, call: Call) -> list[KernelSeen]:
+        """None: a call is host work."""
+        return []
 
     def call_ns(self, call: Call, n: int) -> list[int]:
         """None: on a CPU the call is the work."""
@@ -144,7 +154,8 @@ class CpuDevice(TorchTensors):
         return tensor_error(error, self.free_bytes())
 
     def release(self) -> None:
-        """Nothing is kept between cases."""
+        """Forget what was compiled."""
+        self._compiler.reset()
 
 
 def _host_facts() -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
 from functools import cached_property
@@ -14,7 +14,9 @@ from typing import Any
 import torch
 
 from gpubench.devices import Call, Launch, examine, pacing, sustained
+from gpubench.devices.activities import seen
 from gpubench.devices.clock import Hold, SmClock, Spin
+from gpubench.devices.compiled import Compiled, Compiler
 from gpubench.devices.kernels import Kernels
 from gpubench.devices.modes import cuda_precision
 from gpubench.devices.nvml import Nvml, inventory
@@ -23,8 +25,8 @@ from gpubench.devices.sustained import CudaLoad, CudaWatch
 from gpubench.devices.tensors import TorchTensors, first_line, tensor_error
 from gpubench.devices.timers import TIMERS, CudaSampler, Probe, probe, sampler_of
 from gpubench.devices.visible import NAME, mask_words
-from gpubench.errors import CaseError, DeviceLost, DeviceUnavailable, Skip, Unsupported
-from gpubench.result import Conditions
+from gpubench.errors import CaseError, DeviceLost, DeviceUnavailable, Skip, TimerFailed, Unsupported
+from gpubench.result import Conditions, KernelSeen
 from gpubench.workload import Kernel, Workload
 
 FLUSH_CACHES = 2
@@ -57,6 +59,7 @@ class CudaDevice(TorchTensors):
         self._foreign = torch.empty(FLUSH_CACHES * l2 // 4 or 1, device=self.torch_device)
         self._clean = torch.zeros(l2 // 4 or 1, device=self.torch_device)
         self._sink = torch.empty((), device=self.torch_device)
+        self._compiler = Compiler()
 
     @classmethod
     def named(cls, word: str) -> CudaDevice:
@@ -133,6 +136,10 @@ class CudaDevice(TorchTensors):
         """See Device."""
         return self._kernels.launcher(kernel, suite_file)
 
+    def compile(self, function: Callable[..., Any], *, options: Mapping[str, Any] | None = None) -> Compiled:
+        """See Device."""
+        return self._compiler.compile(function, options)
+
     def timers(self, asked: str) -> Sequence[str]:
         """See timers.TIMERS."""
         return pacing.order(asked, TIMERS, "a GPU")
@@ -157,6 +164,16 @@ class CudaDevice(TorchTensors):
     def watch(self) -> CudaWatch:
         """See Device."""
         return CudaWatch(self._nvml)
+
+    def kernels_of(self, call: Call) -> list[KernelSeen]:
+        """See Device: by activity records. A session that fails costs no row."""
+        known = self._probe
+        if "cupti" in known.failures:
+            return []
+        try:
+            return seen([activities_of(known.source, call)])
+        except (TimerFailed, RuntimeError):
+            return []
 
     @cached_property
     def _probe(self) -> Probe:
@@ -254,16 +271,17 @@ class CudaDevice(TorchTensors):
 
     @contextmanager
     def counted(self, label: str) -> Iterator[None]:
-        """See Device: between cudaProfilerStart and Stop, in an NVTX range of that name."""
+        """See Device: between cudaProfilerStart and Stop, in an NVTX range of that name, which is the whole process's:
+        one that is pushed is a thread's, and torch launches backward passes from a thread of its own."""
         self.synchronize()
-        torch.cuda.nvtx.range_push(label)
+        opened = torch.cuda.nvtx.range_start(label)
         torch.cuda.profiler.start()
         try:
             yield
             self.synchronize()
         finally:
             torch.cuda.profiler.stop()
-            torch.cuda.nvtx.range_pop()
+            torch.cuda.nvtx.range_end(opened)
 
     def known_copy(self) -> tuple[Call, int]:
         """See Device: the negative of COPY_CACHES times the L2, read once and written once. A plain copy would be left
@@ -293,7 +311,9 @@ class CudaDevice(TorchTensors):
         return tensor_error(error, self.free_bytes())
 
     def release(self) -> None:
-        """Give back torch's unused memory, so that one case's size does not decide whether the next one fits."""
+        """Forget what was compiled, and give back torch's unused memory, so that one case's size does not decide
+        whether the next one fits."""
+        self._compiler.reset()
         with suppress(RuntimeError):  # a context that is lost, which has been said by then, has nothing to give
             torch.cuda.empty_cache()
             torch.cuda.reset_peak_memory_stats(self.torch_device)

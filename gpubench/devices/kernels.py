@@ -9,7 +9,8 @@ from __future__ import annotations
 import logging
 import os
 import tempfile
-from functools import cached_property
+from collections.abc import Callable
+from functools import cached_property, partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -37,7 +38,6 @@ class Kernels:
     def __init__(self, device: torch.device) -> None:
         self._device = device
         self._modules: dict[Program, Any] = {}
-        self._streams: dict[int, Any] = {}
         self._refusal: str | None = None
 
     def launcher(self, kernel: Kernel, suite_file: Path) -> Launch:
@@ -47,15 +47,15 @@ class Kernels:
         file = suite_file.with_name(kernel.source or f"{suite_file.stem}.cu")
         entry = self._entry(kernel, program(file, kernel.defines, kernel.arch, kernel.options))
         self._fits(kernel, entry)
-        values = tuple(_pointer(kernel, index, arg, self._device) for index, arg in enumerate(kernel.args))
-        function, device, streams = entry.kernel, self._device, self._streams
-        grid, block, shared = kernel.grid, kernel.block, kernel.shared_bytes
+        values = [_value(kernel, index, arg, self._device) for index, arg in enumerate(kernel.args)]
+        places = numpy.array([value.ctypes.data for value in values], dtype=numpy.uintp)
+        keep = kernel, values, places  # tensors must outlive their addresses, and so must the arguments
+        sizes = (*kernel.grid, *kernel.block, kernel.shared_bytes)  # type: ignore[misc]
+        launch, function, stream = cupy.cuda.driver.launchKernel, entry.kernel.ptr, _stream_of(self._device)
+        at = places.ctypes.data
 
-        def call(keep: Kernel = kernel) -> None:  # its tensors must outlive their addresses
-            handle = torch.cuda.current_stream(device).cuda_stream
-            if handle not in streams:
-                streams[handle] = _stream(cupy, handle)
-            function(grid, block, values, shared, streams[handle])
+        def call(keep: object = keep) -> None:
+            launch(function, *sizes, stream(), at, 0)
 
         return Launch(call)
 
@@ -151,21 +151,12 @@ class Kernels:
             entry.max_dynamic_shared_size_bytes = kernel.shared_bytes
 
 
-class _Stream:
-    """A stream of torch's by its handle, as CuPy takes one."""
-
-    def __init__(self, handle: int) -> None:
-        self._handle = handle
-
-    def __cuda_stream__(self) -> tuple[int, int]:
-        return 0, self._handle
-
-
-def _stream(cupy: Any, handle: int) -> Any:
-    """CuPy's view of a stream of torch's."""
-    if hasattr(cupy.cuda.Stream, "from_external"):
-        return cupy.cuda.Stream.from_external(_Stream(handle))
-    return cupy.cuda.ExternalStream(handle)  # CuPy 13 and older
+def _stream_of(device: torch.device) -> Callable[[], int]:
+    """What gives the handle of torch's current stream: of ours a launch takes 15 µs by public ways, 5 µs by these."""
+    short = getattr(torch._C, "_cuda_getCurrentRawStream", None)  # what torch's own compiled code calls
+    if short is None:
+        return lambda: torch.cuda.current_stream(device).cuda_stream
+    return partial(short, device.index)
 
 
 def _module(cupy: Any, source: Program) -> Any:
@@ -199,10 +190,10 @@ def _include(cupy: Any) -> tuple[str, ...]:
     return (f"-I{toolkit}/include",) if toolkit else ()
 
 
-def _pointer(kernel: Kernel, index: int, arg: Any, device: torch.device) -> Any:
-    """An argument as CuPy passes it on: the address of a tensor, a NumPy scalar as it is."""
+def _value(kernel: Kernel, index: int, arg: Any, device: torch.device) -> Any:
+    """An argument as an array of one, whose memory the driver reads: the address of a tensor, or a NumPy scalar."""
     if isinstance(arg, numpy.generic):
-        return arg
+        return numpy.array([arg])
     where = f"kernel {kernel.name}: args[{index}]"
     if not isinstance(arg, torch.Tensor):
         raise KernelError(f"{where} is a {type(arg).__name__}; it takes a tensor or a NumPy scalar")
@@ -210,7 +201,7 @@ def _pointer(kernel: Kernel, index: int, arg: Any, device: torch.device) -> Any:
         raise KernelError(f"{where} is a tensor on {arg.device}; the kernel runs on {device}")
     if not arg.is_contiguous():
         raise KernelError(f"{where} is a tensor that is not contiguous; a kernel sees its memory, not its strides")
-    return numpy.uint64(arg.data_ptr())
+    return numpy.array([arg.data_ptr()], dtype=numpy.uintp)
 
 
 def prepare_cache() -> str | None:

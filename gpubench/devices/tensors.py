@@ -81,20 +81,14 @@ class TorchTensors:
         elements, error_sum, reference_sum = 0, 0.0, 0.0
         worst, place = -1.0, (0, 0)
         for number, (out, ref) in enumerate(zip(outputs, references, strict=True)):
-            for start, got, want in _chunks(out, ref):
-                error = (got - want).abs_()
-                if not math.isfinite(squares := float(error.dot(error))):
-                    error = torch.where(got == want, 0.0, error).nan_to_num_(nan=math.inf, posinf=math.inf)
-                    squares = float(error.dot(error))
-                elements += got.numel()
-                error_sum += squares
-                if not math.isfinite(norm := float(want.dot(want))):
-                    finite = torch.where(want.isfinite(), want, 0.0)
-                    norm = float(finite.dot(finite))
-                reference_sum += norm
-                largest = float(error.max())
-                if largest > worst:
-                    worst, place = largest, (number, start + int(error.argmax()))
+            errors, norms, largest, at = _sums(out, ref)
+            # Of several tensors each counts by its own size, or a small one could be all wrong beside a large one.
+            size = (math.sqrt(norms / ref.numel()) if len(outputs) > 1 and norms else 0.0) or 1.0
+            elements += out.numel()
+            error_sum += errors / size**2
+            reference_sum += norms / size**2
+            if largest / size > worst:
+                worst, place = largest / size, (number, at)
         tensor, expected = outputs[place[0]], references[place[0]]
         where = _unravel(place[1], tuple(tensor.shape))
         return Comparison(
@@ -107,6 +101,26 @@ class TorchTensors:
             expected=float(expected[where]) if elements else 0.0,
             eps=max((torch.finfo(t.dtype).eps for t in outputs if t.is_floating_point()), default=0.0),
         )
+
+
+def _sums(out: torch.Tensor, ref: torch.Tensor) -> tuple[float, float, float, int]:
+    """Of one tensor: the sums of squares of its errors and of what is finite in the reference, the largest error (-1 of
+    no elements) and its place."""
+    error_sum, reference_sum, worst, place = 0.0, 0.0, -1.0, 0
+    for start, got, want in _chunks(out, ref):
+        error = (got - want).abs_()
+        if not math.isfinite(squares := float(error.dot(error))):
+            error = torch.where(got == want, 0.0, error).nan_to_num_(nan=math.inf, posinf=math.inf)
+            squares = float(error.dot(error))
+        error_sum += squares
+        if not math.isfinite(norm := float(want.dot(want))):
+            finite = torch.where(want.isfinite(), want, 0.0)
+            norm = float(finite.dot(finite))
+        reference_sum += norm
+        largest = float(error.max())
+        if largest > worst:
+            worst, place = largest, start + int(error.argmax())
+    return error_sum, reference_sum, worst, place
 
 
 def tensor_error(error: BaseException, free: int | None) -> CaseError:

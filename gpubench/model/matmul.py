@@ -15,6 +15,9 @@ LAYOUTS: tuple[str, ...] = get_args(Layout)
 
 ALIGNMENT_CAP = 256
 """Bytes. No load instruction, cache line or DRAM burst asks for more; classes above would only split the best one."""
+VECTOR = 16
+"""Bytes that fast kernels move at a time, from a multiple of as many: a thread's load of 128 bits (PTX ISA, ld). TMA
+too takes only tensors whose strides are multiples of 16 bytes (CUDA driver API, cuTensorMapEncodeTiled)."""
 
 
 def flops(m: int, n: int, k: int) -> int:
@@ -43,6 +46,44 @@ def alignment(m: int, n: int, k: int, layout: str, itemsize: int) -> int:
     """
     common = gcd(*row_stride_bytes(m, n, k, layout, itemsize).values())
     return min(common & -common, ALIGNMENT_CAP)
+
+
+def alignments(m: int, n: int, k: int, layout: str, itemsize: int) -> dict[str, int]:
+    """The class of each operand by itself: the largest power of two, in bytes, that divides its row stride; at most
+    ALIGNMENT_CAP."""
+    strides = row_stride_bytes(m, n, k, layout, itemsize)
+    return {operand: min(stride & -stride, ALIGNMENT_CAP) for operand, stride in strides.items()}
+
+
+def misaligned(m: int, n: int, k: int, layout: str, itemsize: int) -> tuple[str, ...]:
+    """Which of A, B and C have rows that do not all begin on a multiple of VECTOR bytes."""
+    classes = alignments(m, n, k, layout, itemsize)
+    return tuple(operand for operand, aligned in classes.items() if aligned < VECTOR)
+
+
+def operands(device: Any, m: int, n: int, k: int, dtype: str) -> tuple[Any, Any, Any]:
+    """A and B of a device's random numbers, and C for their product; all stored as written."""
+    a, b = device.random((m, k), dtype, seed=0), device.random((k, n), dtype, seed=1)
+    return a, b, device.unwritten((m, n), dtype)
+
+
+def product(a: Any, b: Any, c: Any, dtype: str) -> dict[str, Any]:
+    """The product of two matrices of torch's into a third, as fields of a Workload; what runs it is not among them.
+
+    `dtype` is what they are multiplied in: their own, or tf32.
+    """
+    (m, k), n = a.shape, b.shape[1]
+    return {
+        "output": c,
+        "reference": lambda: reference(a, b),
+        "reference_name": reference_name(dtype),
+        "flops": flops(m, n, k),
+        "bytes": bytes(m, n, k, c.element_size()),
+        "reduction": k,
+        "accumulate": "float64" if dtype == "float64" else "float32",
+        "precision": "tf32" if dtype == "tf32" else "ieee",
+        "dtype": dtype,
+    }
 
 
 def reference(a: Any, b: Any) -> Any:

@@ -33,6 +33,15 @@ COPY = "copy"
 COPY_TOLERANCE = 0.02
 """Share by which the bytes counted of that copy may be off: what its end leaves in the L2, a thirty-second of either
 stream at most, is written later."""
+BUDGET_S = 240.0
+"""Seconds that the rows of a run may take to be counted: a pass may take four minutes where the run itself takes three
+to five. ncu replays each kernel and puts memory back between, so that rows of several GB take seconds each."""
+NO_TIME = "not counted: time budget (gpubench profile RUN CASE)"
+"""Of the rows that the budget did not reach."""
+REST = "rest"
+"""The name under which the process inside ncu tells what became of all cases that it has not told of."""
+ENDING_S = 60.0
+"""Seconds that ncu may take to write what it counted, once the process inside it has ended."""
 MOST_TRIES = 6
 """Starts of ncu: each time it names metrics that it does not know, they are left out."""
 MOST_BYTES = 2**28
@@ -41,11 +50,13 @@ MOST_BYTES = 2**28
 
 @dataclass(frozen=True)
 class Job:
-    """A row to count: its case, its suite's file, and the activities of one call as far as the timer saw them."""
+    """A row to count: its case, its suite's file, and the activities of one call as far as the timer saw them. Those
+    that are `first` are counted before the others."""
 
     case: Case
     file: Path
     kernels: Sequence[KernelSeen] = ()
+    first: bool = False
 
 
 @dataclass
@@ -56,6 +67,16 @@ class Pass:
     problems: list[str] = field(default_factory=list)
     copy: dict[str, Any] | None = None
     """The copy of known bytes: `bytes` that it moves, those `counted`, and the `error` between them, a share."""
+
+
+@dataclass(frozen=True)
+class _Watch:
+    """How a process under ncu is followed: `timeout` is what a case may take, in seconds, and `seen` gets the number of
+    cases done, those `before` this process among them, several times a second."""
+
+    timeout: float
+    seen: Callable[[int], None]
+    before: int = 0
 
 
 class _Failed(Exception):
@@ -79,27 +100,35 @@ def count(
     device: str,
     seed: int,
     timeout: float,
+    budget: float | None = None,
     environ: Mapping[str, str] = os.environ,
     tell: Callable[[str], None] | None = None,
+    seen: Callable[[int], None] = lambda done: None,
 ) -> Pass:
-    """Run every job once under ncu; those with cold and those with hot caches each in a process of their own.
+    """Run every job once under ncu; those with cold and those with hot caches in processes of their own.
 
-    `device` is a word for `gpubench.devices.find`; `timeout` what one case may take, in seconds: past it the process is
-    ended, and with it go the counters of its other cases. `tell` gets the last lines that the process said.
+    `device` is a word for `gpubench.devices.find`; `timeout` what one case may take, in seconds: past it its process
+    ends, and the cases after it have no counters. Past `budget` seconds no further case is begun, and those that are
+    left are NO_TIME. `tell` gets the last lines that the process said, `seen` how many jobs are done.
     """
     found = Pass([without("not counted") for _ in jobs])
+    until = None if budget is None else time.monotonic() + budget
     program = surroundings.find_ncu(environ=environ)
     if program is None:
         return _none(found, range(len(jobs)), ncu.NOT_INSTALLED)
     wanted = Wanted(counters)
     source = f"ncu {_version(program)}"
-    for cache in ("cold", "hot"):
-        chosen = [number for number, job in enumerate(jobs) if job.case.conditions.cache == cache]
-        if not chosen:
+    done = 0
+    for cache, chosen in _processes(jobs):
+        if until is not None and time.monotonic() >= until:
+            for number in chosen:
+                found.counters[number] = without(NO_TIME)
             continue
-        request = {"device": device, "seed": seed, "cases": [_request(jobs[number]) for number in chosen]}
+        cases = [_request(jobs[number]) for number in chosen]
+        request = {"device": device, "seed": seed, "cases": cases, "until": until}
+        watch, done = _Watch(timeout, seen, done), done + len(chosen)
         try:
-            kernels, told = _run(program, wanted, cache, request, timeout, environ, tell)
+            kernels, told = _run(program, wanted, cache, request, watch, environ, tell)
         except _Failed as failed:
             _none(found, chosen, str(failed))
             continue
@@ -107,15 +136,31 @@ def count(
         found.copy = found.copy or copy
         for place, number in enumerate(chosen):
             mine = [kernel for kernel in kernels if kernel.label == str(place)]
-            reason = _mismatch(told.get(str(place)), mine, jobs[number].kernels)
+            reason = _mismatch(told.get(str(place), told.get(REST)), mine, jobs[number].kernels)
             common = {"source": source, "cache_control": "all" if cache == "cold" else "none", "known_copy": copy}
             found.counters[number] = without(reason) if reason else common | _of_row(mine, jobs[number], wanted)
     found.problems += _problems(found.copy)
     return found
 
 
+def _processes(jobs: Sequence[Job]) -> list[tuple[Literal["cold", "hot"], list[int]]]:
+    """The numbers of the jobs, a process each in the order in which they run: what ncu does with caches holds for a
+    whole process. The jobs that are first are in front, and no more processes than that takes."""
+    found: list[tuple[Literal["cold", "hot"], list[int]]] = []
+    order: tuple[tuple[bool, Literal["cold", "hot"]], ...]
+    order = (True, "hot"), (True, "cold"), (False, "cold"), (False, "hot")
+    for first, cache in order:
+        chosen = [n for n, job in enumerate(jobs) if job.first is first and job.case.conditions.cache == cache]
+        if chosen and found and found[-1][0] == cache:
+            found[-1][1].extend(chosen)
+        elif chosen:
+            found.append((cache, chosen))
+    return found
+
+
 def _none(found: Pass, chosen: Sequence[int], reason: str) -> Pass:
-    found.problems.append(f"no counters: {reason}; bytes are inferred from time")
+    line = f"no counters: {reason}; bytes are inferred from time"
+    found.problems += [line] if line not in found.problems else []
     for number in chosen:
         found.counters[number] = without(reason)
     return found
@@ -151,7 +196,7 @@ def _run(
     wanted: Wanted,
     cache: Literal["cold", "hot"],
     request: dict[str, Any],
-    timeout: float,
+    watch: _Watch,
     environ: Mapping[str, str],
     tell: Callable[[str], None] | None,
 ) -> tuple[list[Counted], dict[str, Any]]:
@@ -161,12 +206,13 @@ def _run(
             place = Path(folder) / str(attempt)
             place.mkdir()
             files = {name: place / name for name in ("request.json", "told.jsonl", "ncu.csv", "said.txt")}
-            files["request.json"].write_text(jsonfile.dumps(request | {"told": str(files["told.jsonl"])}))
+            more = {"told": str(files["told.jsonl"]), "parent": os.getpid(), "timeout": watch.timeout}
+            files["request.json"].write_text(jsonfile.dumps(request | more))
             files["told.jsonl"].touch()
             child = [sys.executable, "-P", "-u", "-m", "gpubench.profiling.once", str(files["request.json"])]
             words = ncu.command(program, wanted.metrics, cache, str(files["ncu.csv"]), child)
             try:
-                _wait(words, files["said.txt"], files["told.jsonl"], timeout, environ)
+                _wait(words, files["said.txt"], files["told.jsonl"], watch, environ)
             finally:
                 said = _text(files["said.txt"])
                 if tell is not None:
@@ -188,9 +234,10 @@ def _run(
         raise _Failed("ncu knows none of the metrics: " + ", ".join(wanted.missing))
 
 
-def _wait(words: Sequence[str], said: Path, told: Path, timeout: float, environ: Mapping[str, str]) -> None:
+def _wait(words: Sequence[str], said: Path, told: Path, watch: _Watch, environ: Mapping[str, str]) -> None:
     """Run a command to its end, in a session of its own, with what it says in a file. _Failed where it cannot be
-    started, or where the file `told` does not grow for longer than a case may take; killed then, as by Ctrl-C."""
+    started, or where the file `told` does not grow for longer than a case and writing may take; killed then, as by
+    Ctrl-C."""
     env = with_our_package(environ) | {"LC_ALL": "C.UTF-8"}  # no thousands separators in ncu's numbers
     with open(said, "wb") as sink:
         try:
@@ -199,16 +246,18 @@ def _wait(words: Sequence[str], said: Path, told: Path, timeout: float, environ:
             )
         except OSError as error:
             raise _Failed(f"ncu cannot be started: {error.strerror}") from error
-        size, deadline = 0, time.monotonic() + max(OPEN_TIMEOUT, timeout)
+        size, done, deadline = 0, 0, time.monotonic() + max(OPEN_TIMEOUT, watch.timeout + ENDING_S)
         try:
             while True:
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     process.wait(LISTEN_S)
                     return
                 if told.stat().st_size != size:
-                    size, deadline = told.stat().st_size, time.monotonic() + timeout
+                    size, deadline = told.stat().st_size, time.monotonic() + watch.timeout + ENDING_S
+                    done = sum(label.isdigit() for label in _told(_text(told)))
+                watch.seen(watch.before + done)
                 if time.monotonic() > deadline:
-                    raise _Failed(f"ncu was given up: a case took longer than {timeout:g} s (--timeout)")
+                    raise _Failed(f"ncu was given up: a case took longer than {watch.timeout:g} s (--timeout)")
         finally:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)
@@ -258,13 +307,15 @@ def _copy(told: Mapping[str, Any], kernels: Sequence[Counted], wanted: Wanted) -
 def _mismatch(state: Any, mine: Sequence[Counted], seen: Sequence[KernelSeen]) -> str | None:
     """Why the kernels that were counted are not those of the row; None where they are, as far as can be told."""
     if state != "ok":
-        return str(state or "the process under ncu ended before this case")
+        return str(state or "the process under ncu ended before this case was done")
     if not mine:
         return "ncu counted no kernel of this case (copies and sets are none)"
     timed = [kernel for kernel in seen if kernel.kind == "kernel"]
     if not timed:
         return None
-    expected = Tally({(base_name(kernel.name), _tuple(kernel.grid)): kernel.count for kernel in timed})
+    expected: Tally[tuple[str, tuple[int, ...]]] = Tally()
+    for kernel in timed:  # several whose names differ in template arguments only are one here
+        expected[base_name(kernel.name), _tuple(kernel.grid)] += kernel.count
     counted = Tally((base_name(kernel.name), _tuple(kernel.grid)) for kernel in mine)
     if expected == counted:
         return None

@@ -43,6 +43,7 @@ _TABLE = (
     Counter("thread_instructions", ("smsp__thread_inst_executed.sum",), "thread instructions"),
     Counter("hmma_instructions", ("sm__inst_executed_pipe_tensor_op_hmma.sum",), "warp instructions"),
     Counter("gmma_instructions", ("sm__inst_executed_pipe_tensor_op_gmma.sum",), "warp instructions"),
+    Counter("hfma2_instructions", ("sm__inst_executed_pipe_tensor_op_hmma_type_hfma2.sum",), "warp instructions"),
     Counter("l1_hit_rate", ("l1tex__t_sector_hit_rate.pct",), "%", adds=False),
     Counter("l2_hit_rate", ("lts__t_sector_hit_rate.pct",), "%", adds=False),
     Counter("l2_sectors_from_l1", ("lts__t_sectors_srcunit_tex.sum",), "sectors"),
@@ -66,8 +67,8 @@ _TABLE = (
 )
 COUNTERS: Mapping[str, Counter] = {counter.name: counter for counter in _TABLE}
 
-_BYTES = tuple(COUNTERS)[:12]
-_MEMORY = (*_BYTES, *tuple(COUNTERS)[12:19])
+_BYTES = tuple(COUNTERS)[:13]
+_MEMORY = (*_BYTES, *tuple(COUNTERS)[13:20])
 SETS: Mapping[str, tuple[str, ...]] = {"default": _BYTES, "memory": _MEMORY, "all": tuple(COUNTERS)}
 """By name. `default` fits into a few replays of each kernel; every further group of metrics costs more of them."""
 
@@ -78,6 +79,8 @@ RATIOS: Mapping[str, tuple[str, str]] = {
 }
 """What follows from two counters. 32 threads an instruction is a warp without divergence; 4 sectors a request, 32
 neighbouring floats."""
+DIFFERENCES: Mapping[str, tuple[str, str]] = {"tensor_instructions": ("hmma_instructions", "hfma2_instructions")}
+"""The same, one less the other. ncu's pipe of tensor cores counts HFMA2 too, by which a compiler makes constants."""
 
 
 def chosen(words: str | None, named: str | None) -> tuple[Counter, ...]:
@@ -151,10 +154,15 @@ class Wanted:
 
 
 def _ratios(values: Mapping[str, Value]) -> dict[str, Value]:
-    """Those of RATIOS whose both counters were asked for; None where one is not known or nothing was counted."""
+    """Those of RATIOS and DIFFERENCES whose both counters were asked for; None where one is not known, or a ratio's
+    nothing was counted."""
     found: dict[str, Value] = {}
     for name, (above, below) in RATIOS.items():
         if above in values and below in values:
             one, other = values[above], values[below]
             found[name] = one / other if one is not None and other else None
+    for name, (above, below) in DIFFERENCES.items():
+        if above in values and below in values:
+            one, other = values[above], values[below]
+            found[name] = None if one is None or other is None else one - other
     return found

@@ -2,13 +2,16 @@
 
 Each case is prepared, compiled, run and verified as for a measurement, by the same code; where samples would be taken,
 it is called once between the marks that ncu counts by. No timer is active. What became of each case is told in a file,
-a line of JSON each: {"0": "ok"}, {"1": "wrong result: …"}, first {"copy": bytes} or {"failed": why}.
+a line of JSON each: {"0": "ok"}, {"1": "wrong result: …"}, first {"copy": bytes} or {"failed": why}, and last, where
+time was up, {"rest": why} for all cases that were not begun.
 """
 
 from __future__ import annotations
 
 import faulthandler
+import os
 import sys
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +21,7 @@ from gpubench import jsonfile
 from gpubench.devices import Batch, Call, Device
 from gpubench.discovery import load_suite
 from gpubench.errors import CaseError, DeviceLost, GpubenchError, Skip
-from gpubench.profiling.counting import COPY
+from gpubench.profiling.counting import COPY, NO_TIME, REST
 from gpubench.profiling.rawpage import LABEL
 from gpubench.result import Conditions, Record, Timer
 from gpubench.runner import Effort, measure
@@ -98,7 +101,12 @@ def main() -> None:
 
 
 def serve(request: dict[str, Any], tell: Tell) -> None:
-    """Count the copy of known bytes, then each case, until all are done or the device is lost."""
+    """Count the copy of known bytes, then each case, until all are done, time is up or the device is lost.
+
+    Ending by itself lets ncu write what it has counted. `until` is by the clock of `time.monotonic`, which processes
+    of a machine share, or None; `timeout` ends the process within a case, by a thread that needs nothing of Python's;
+    `parent` is the process that wants to know: without it nobody does.
+    """
     from gpubench.devices.find import find
 
     try:
@@ -109,6 +117,12 @@ def serve(request: dict[str, Any], tell: Tell) -> None:
     _known_copy(device, tell)
     suites: dict[str, Suite] = {}
     for number, asked in enumerate(request["cases"]):
+        if not _lives(request["parent"]):
+            return
+        if request["until"] is not None and time.monotonic() >= request["until"]:
+            tell({REST: NO_TIME})
+            return
+        faulthandler.dump_traceback_later(request["timeout"], exit=True)
         try:
             tell({str(number): _count(asked, str(number), device, request["seed"], suites)})
         except DeviceLost as error:
@@ -116,6 +130,17 @@ def serve(request: dict[str, Any], tell: Tell) -> None:
             return
         except GpubenchError as error:  # a suite that cannot be loaded
             tell({str(number): str(error)})
+        finally:
+            faulthandler.cancel_dump_traceback_later()
+
+
+def _lives(pid: int) -> bool:
+    """Whether one of the user's processes has this number."""
+    try:
+        os.kill(pid, 0)
+    except OSError:
+        return False
+    return True
 
 
 def _known_copy(device: Device, tell: Tell) -> None:

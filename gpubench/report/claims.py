@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gpubench.claims import counted, limit_words, words_of
@@ -11,7 +11,7 @@ from gpubench.finding import TIMES, Estimate
 from gpubench.report.words import SEPARATOR, device_name, plain
 from gpubench.result import Record, Run
 from gpubench.statements import Statement
-from gpubench.units import format_duration, format_rate, three_digits
+from gpubench.units import exact_digits, format_duration, format_rate, three_digits
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -28,11 +28,11 @@ Judged = Mapping[str, Any]
 
 
 def table(
-    run: Run, judged: Sequence[Judged], statements: Mapping[str, Statement], rules: Mapping[str, str]
+    run: Run, judged: Sequence[Judged], statements: Mapping[str, Statement], rules: Container[str]
 ) -> RenderableType:
     """The scoreboard: a row for each claim that was judged, by section, and a line for each suite that was not run.
 
-    `rules` names the suite of every claim that this version has a rule for.
+    `rules` are the claims that this version has a rule for.
     """
     from rich.console import Group as Renderables
     from rich.text import Text
@@ -100,7 +100,9 @@ def _control(claim: Judged) -> str:
 
 
 def _short(effect: Judged) -> str:
-    return "–" if effect["value"] is None else three_digits(effect["value"])
+    if effect["value"] is None:
+        return "–"
+    return (exact_digits if effect["low"] == effect["high"] else three_digits)(effect["value"])
 
 
 def _reasons(judged: Sequence[Judged]) -> list[str]:
@@ -114,14 +116,14 @@ def _reasons(judged: Sequence[Judged]) -> list[str]:
     return [f"{verdict}{', '.join(ids)}: {reason}" for (verdict, reason), ids in found.items()]
 
 
-def _not_run(done: set[str], statements: Mapping[str, Statement], rules: Mapping[str, str]) -> list[str]:
+def _not_run(done: set[str], statements: Mapping[str, Statement], rules: Container[str]) -> list[str]:
     """A line for each suite that would settle more, one for what waits for a suite, one for what cannot be tested."""
     there = [each for each in statements.values() if each.id not in done]
     lines = []
     for command in dict.fromkeys(each.command for each in there if each.id in rules):
         ids = [each.id for each in there if each.id in rules and each.command == command]
         lines.append(f"not run: {', '.join(ids)}: {command}")
-    if waiting := [each.id for each in there if each.suite is not None and each.id not in rules]:
+    if waiting := [each.id for each in there if each.untested is None and each.id not in rules]:
         lines.append(f"no rule in this version: {', '.join(waiting)}")
     if untested := [each.id for each in there if each.untested is not None]:
         lines.append(f"not testable: {', '.join(untested)}: gpubench claims {untested[0]} says why")
@@ -140,6 +142,7 @@ def full(run: Run, statement: Statement, claim: Judged | None, width: int) -> st
         ("not tested", statement.untested or ""),
         ("experiment", statement.experiment),
         ("measured by", ", ".join(f"{statement.suite}/{name}" for name in statement.benchmarks)),
+        *(("drawn from", f"{family}: {', '.join(ids)}") for family, ids in statement.families.items()),
         ("rule", statement.rule),
         ("control is", statement.control),
     ]

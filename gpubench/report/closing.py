@@ -124,6 +124,8 @@ def _next(run: Run) -> list[str]:
     commands = []
     if any(number(record) is not None and record.metric("flops") for record in run.records):
         commands.append("gpubench roofline")
+    if (fell := _fell(run)) is not None:
+        commands.append(f"gpubench explain latest -p {fell}")
     if any(number(record) is not None for record in run.records):
         commands.append("gpubench show --all")
     if failed is not None:
@@ -134,3 +136,10 @@ def _next(run: Run) -> list[str]:
         words = " ".join(["gpubench run", f"{failed.suite}/{failed.benchmark}", *params, "--debug"])
         commands.append(plain(words))
     return commands or ["gpubench list"]
+
+
+def _fell(run: Run) -> str | None:
+    """The row after the largest drop of the run's only sweep, as it is typed after -p; None where none is worth it."""
+    found = sweeps(run, least=2)
+    drop = largest_drop(found[0]) if len(found) == 1 else None
+    return None if drop is None or drop[2] < WORTH_SAYING else f"{found[0].axis}={drop[1]}"

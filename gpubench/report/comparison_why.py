@@ -13,6 +13,7 @@ from gpubench.report.table import time_words
 from gpubench.report.words import conditions_words, counted, plain
 from gpubench.result import KernelSeen, Record
 from gpubench.stats import percentile
+from gpubench.telemetry import SM_CLOCK
 from gpubench.units import format_duration, three_digits
 from gpubench.verdict import Judged, Row
 
@@ -58,7 +59,8 @@ def why(judged: Judged, row: Row) -> str:
     lines = [comparison.where(row), *_item("verdict", _verdict(judged, row))]
     for change in row.changes:
         figures = [comparison.quantity(value, change.unit) for value in (change.base, change.new)]
-        parts = f"{figures[0]} → {figures[1]}", comparison.change_words(change), f"{change.direction} is better"
+        better = "not judged" if change.direction == "none" else f"{change.direction} is better"
+        parts = f"{figures[0]} → {figures[1]}", comparison.change_words(change), better
         primary = ", decides the verdict" if change.primary else ""
         lines += _item(change.metric, f"{'  '.join(part for part in parts if part)}{primary}")
     for title, words in _FACTS.items():
@@ -106,7 +108,8 @@ def _clock(record: Record) -> list[str]:
     if not known:
         return []
     middle, least, most = percentile(known, 0.5), known[0], known[-1]
-    return [f"{middle:.0f} MHz, {least:.0f} to {most:.0f} in {counted(len(known), 'sample')}"]
+    beside = f"; {record.telemetry[SM_CLOCK]}" if SM_CLOCK in record.telemetry else ""
+    return [f"{middle:.0f} MHz, {least:.0f} to {most:.0f} in {counted(len(known), 'sample')}{beside}"]
 
 
 def _kernels(record: Record) -> list[str]:
@@ -118,6 +121,7 @@ def _kernel(kernel: KernelSeen) -> str:
         f"{name} {'×'.join(map(str, size))}" for name, size in (("grid", kernel.grid), ("block", kernel.block)) if size
     ]
     extra = [f"{kernel.registers} registers"] if kernel.registers is not None else []
+    extra += [format_duration(kernel.ns)] if kernel.ns is not None else []
     return ", ".join([f"{kernel.count}× " * (kernel.count != 1) + kernel.name, *shape, *extra])
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gpubench.report.words import counted, plain
-from gpubench.result import CONDITIONS, Param
+from gpubench.result import CONDITIONS, WAY, Param
 from gpubench.statements import Statement
 from gpubench.suite import Axis, Benchmark, Suite
 
@@ -35,6 +35,8 @@ def table(suites: Mapping[str, Suite], plans: Mapping[str, Path], claims: Sequen
             grid.add(plain(benchmark.path), plain(benchmark.doc), style="bold")
             for name, axis in {**benchmark.axes, **benchmark.conditions}.items():
                 grid.add(f"  -p {plain(name)}=", axis_words(axis))
+            for ways, held in _fixed(benchmark):
+                grid.add(f"  {WAY}={plain(ways)}", f"always {plain(held)}")
         grid.add("every benchmark", "is measured under conditions, the first of each by default", style="bold")
         for name, values in CONDITIONS.items():
             grid.add(f"  -p {name}=", ", ".join(values))
@@ -47,9 +49,17 @@ def table(suites: Mapping[str, Suite], plans: Mapping[str, Path], claims: Sequen
     if claims:
         grid = Grid([Column("claim"), Column("what the lecture says", fold=True), Column("suite", fold=True)])
         for claim in claims:
-            grid.add(plain(claim.id), plain(claim.claim), plain(claim.suite or "not testable"))
+            grid.add(plain(claim.id), plain(claim.claim), plain(_settled_by(claim)))
         parts += [grid, Text("")]
     return Renderables(*parts[:-1])
+
+
+def _fixed(benchmark: Benchmark) -> list[tuple[str, str]]:
+    """Which ways always have which conditions, those that have the same together."""
+    found: dict[str, list[str]] = {}
+    for way, held in benchmark.fixed.items():
+        found.setdefault(", ".join(f"{name}={value}" for name, value in held.items()), []).append(way)
+    return [(", ".join(ways), held) for held, ways in found.items()]
 
 
 def axis_words(axis: Axis) -> str:
@@ -63,9 +73,15 @@ def axis_words(axis: Axis) -> str:
     return f"{words}; or {_values(more)}" if more else words
 
 
+def _settled_by(claim: Statement) -> str:
+    """What settles a claim: a suite, other claims, or nothing."""
+    drawn_from = ", ".join(each for ids in claim.families.values() for each in ids)
+    return claim.suite or drawn_from or "not testable"
+
+
 def to_json(suites: Mapping[str, Suite], plans: Mapping[str, Path], claims: Sequence[Statement] = ()) -> dict[str, Any]:
     """The same as JSON values, with every default value of every axis. `conditions` are at the top what every benchmark
-    takes, the default first, and in a benchmark what its suite declares."""
+    takes, the default first, and in a benchmark what its suite declares; `fixed` is what its ways always have."""
     return {
         "conditions": [{"name": name, "values": list(values)} for name, values in CONDITIONS.items()],
         "suites": [
@@ -83,6 +99,7 @@ def _benchmark(benchmark: Benchmark) -> dict[str, Any]:
         "doc": benchmark.doc,
         "axes": [_axis(name, axis) for name, axis in benchmark.axes.items()],
         "conditions": [_axis(name, axis) for name, axis in benchmark.conditions.items()],
+        "fixed": {way: dict(held) for way, held in benchmark.fixed.items()},
     }
 
 

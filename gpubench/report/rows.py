@@ -8,12 +8,10 @@ from dataclasses import dataclass
 from math import isfinite
 
 from gpubench.report.words import SEPARATOR, conditions_by_name, plain, short_dtype
-from gpubench.result import CONDITIONS, FAILED, Ceiling, Conditions, Metric, Param, Record, Run
+from gpubench.result import CONDITIONS, FAILED, WAY, WRONG, Ceiling, Conditions, Metric, Param, Record, Run
 
 UNRANKED = frozenset({"implausible", "below-resolution"})
 """Flags of a row whose number is shown but is nobody's best or worst."""
-WAY, RIGHT = "way", "right"
-"""The parameter of a benchmark about how to measure, and its value for the row that is measured right."""
 
 
 @dataclass(frozen=True)
@@ -136,7 +134,7 @@ def number(record: Record) -> Metric | None:
 
 def is_wrong(record: Record) -> bool:
     """Whether a row was measured in a wrong way on purpose, see `gpubench.report.ways`."""
-    return record.params.get(WAY, RIGHT) != RIGHT
+    return record.params.get(WAY) == WRONG
 
 
 def is_trusted(record: Record) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from gpubench.report.rows import Group, groups, number
 from gpubench.report.words import plain
 from gpubench.result import Metric, Record, Run
-from gpubench.stats import percentile
+from gpubench.telemetry import held_mhz
 from gpubench.units import format_duration, format_rate, three_digits
 
 
@@ -70,6 +70,6 @@ def _figures(after: Metric, before: Metric) -> tuple[str, str]:
 
 
 def _clock(record: Record) -> str:
-    """The median of the clocks read on the GPU, in MHz; empty where there are none."""
-    known = sorted(mhz for mhz in record.samples.sm_mhz if mhz)
-    return f"{percentile(known, 0.5):.0f}" if known else ""
+    """The clock of a row in MHz; empty where it is not known."""
+    mhz = held_mhz(record)
+    return f"{mhz:.0f}" if mhz else ""

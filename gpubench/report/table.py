@@ -9,6 +9,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from gpubench import yardstick
+from gpubench.energy import is_of_hot_calls
 from gpubench.model import catalog
 from gpubench.report.grid import Column, Grid
 from gpubench.report.rows import Group, ceiling_of, groups, is_wrong, number, percent_of_ceiling, select, statuses
@@ -17,7 +18,7 @@ from gpubench.report.sweep import largest_drop, sweeps
 from gpubench.report.ways import error_words, lessons
 from gpubench.report.words import SEPARATOR, counted, device_name, plain
 from gpubench.result import FAILED, Record, Run
-from gpubench.stats import percentile
+from gpubench.telemetry import beside_mhz, held_mhz
 from gpubench.units import format_duration, format_rate, three_digits
 
 ROWS = 24
@@ -28,6 +29,8 @@ RIGHT = frozenset({"time", "rate", "SM clock", "power", "energy", "of ceiling", 
 """Columns of numbers."""
 OPTIONAL = frozenset({"SM clock", "power", "energy", "of sheet"})
 """Columns left out where the terminal is too narrow."""
+HOT_MARK = " (hot)"
+"""Behind an energy of hot calls, in the row of cold ones."""
 
 _STYLE = {"ok": "", "skipped": "dim", "unsupported": "dim"}
 
@@ -105,7 +108,7 @@ def columns(run: Run, block: Sequence[Group], shown: Sequence[Record]) -> list[s
         "SM clock": sustained and any(clock_words(record) for record in shown),
         "power": sustained and any(power_words(record) for record in shown),
         "limit": any(limit_words(record) for record in shown),
-        "energy": any(record.metric("energy_per_flop") or record.metric("energy_per_byte") for record in shown),
+        "energy": any(energy_words(record) for record in shown),
         "of ceiling": any(ceiling_of(run, record) for record in shown),
         "of sheet": any(sheet_words(record) for record in shown),
         "of right": any(is_wrong(record) for record in shown),
@@ -135,9 +138,10 @@ def cells(run: Run, group: Group, record: Record, names: Sequence[str]) -> list[
 
 
 def clock_words(record: Record) -> str:
-    """The SM clock held while the row was measured: 1470 MHz; empty where it was not read."""
-    known = sorted(mhz for mhz in record.samples.sm_mhz if mhz)
-    return f"{percentile(known, 0.5):.0f} MHz" if known and number(record) is not None else ""
+    """The SM clock held while the row was measured: 1470 MHz; ≤1952 MHz where a power cap may have held it lower within
+    the calls than beside them. Empty where it was not read."""
+    mhz = beside_mhz(record) if number(record) is not None else 0.0
+    return f"{'' if held_mhz(record) else '≤'}{mhz:.0f} MHz" if mhz else ""
 
 
 def power_words(record: Record) -> str:
@@ -147,9 +151,13 @@ def power_words(record: Record) -> str:
 
 
 def energy_words(record: Record) -> str:
-    """The energy of a flop, or of a byte where the row has no flops: 0.88 pJ/FLOP; empty where it was not measured."""
-    found = record.metric("energy_per_flop") or record.metric("energy_per_byte")
-    return "" if found is None or number(record) is None else format_rate(found.value, found.unit)
+    """The energy of a flop: 0.88 pJ/FLOP; of a byte where the row has no flops; of a call where bytes would be those of
+    a cache. With a mark where a cold row has that of hot calls; empty where it was not measured."""
+    names = "energy_per_flop", "energy_per_byte", "energy"
+    found = next((metric for name in names if (metric := record.metric(name)) is not None), None)
+    if found is None or number(record) is None:
+        return ""
+    return f"{format_rate(found.value, found.unit)}{HOT_MARK if is_of_hot_calls(record) else ''}"
 
 
 def sheet_words(record: Record) -> str:
@@ -176,8 +184,10 @@ def status_words(record: Record) -> str:
 
 
 def notes(block: Sequence[Group]) -> list[str]:
-    """The lines below a table: what rows that are wrong on purpose teach, and `reasons`."""
-    return [line for group in block for line in (*lessons(group), *reasons(block, group))]
+    """The lines below a table: what rows that are wrong on purpose teach, `reasons`, and what a mark means."""
+    marked = any(energy_words(record).endswith(HOT_MARK) for group in block for record in group.records)
+    lines = [line for group in block for line in (*lessons(group), *reasons(block, group))]
+    return [*lines, f"energy{HOT_MARK}: of hot calls, back to back, beside the time of a cold one"] if marked else lines
 
 
 def reasons(block: Sequence[Group], group: Group) -> list[str]:

@@ -1,14 +1,17 @@
 """Rows that were measured on purpose in a wrong way, beside the row that was measured right: the size of the error.
 
-A benchmark about how to measure has an axis `way`, of which one value is "right". Its other rows are held against the
-row that differs from them in nothing else, and may say in the label `trap` what is wrong with them.
+A benchmark about how to measure has an axis `way` of "right" and "wrong". A wrong row is held against the right one
+that differs from it in nothing else, and may say in the label `trap` what is wrong with it. Where a condition is what
+is wrong, it tells all wrong rows of the benchmark from all right ones, and is no difference.
 """
 
 from __future__ import annotations
 
-from gpubench.report.rows import RIGHT, WAY, Group, is_wrong, number
+from collections.abc import Sequence
+
+from gpubench.report.rows import Group, is_wrong, number
 from gpubench.report.words import plain
-from gpubench.result import Record
+from gpubench.result import CONDITIONS, RIGHT, WAY, Record
 from gpubench.units import three_digits
 
 TRAP = "trap"
@@ -17,10 +20,13 @@ TRAP = "trap"
 def errors(group: Group) -> list[tuple[Record, float]]:
     """The wrong rows of a benchmark that have a number and a right row with one; the time that each reads over the
     right row's."""
-    right = {_twin(record): record for record in group.records if record.params.get(WAY) == RIGHT}
+    right = [record for record in group.records if record.params.get(WAY) == RIGHT]
+    wrong = [record for record in group.records if is_wrong(record)]
+    shared = [name for name in CONDITIONS if _values(name, right) & _values(name, wrong)]
+    twins = {_twin(record, shared): record for record in right}
     found = []
-    for record in filter(is_wrong, group.records):
-        ratio = _ratio(record, right.get(_twin(record)))
+    for record in wrong:
+        ratio = _ratio(record, twins.get(_twin(record, shared)))
         found += [] if ratio is None else [(record, ratio)]
     return found
 
@@ -39,10 +45,14 @@ def lessons(group: Group) -> list[str]:
     return lines
 
 
-def _twin(record: Record) -> tuple[object, ...]:
-    """What a wrong row and its right one have in common."""
+def _values(condition: str, records: Sequence[Record]) -> set[str]:
+    return {record.conditions.by_name[condition] for record in records}
+
+
+def _twin(record: Record, shared: Sequence[str]) -> tuple[object, ...]:
+    """What a wrong row and its right one have in common: parameters, and the conditions that the two ways share."""
     others = sorted((name, str(value)) for name, value in record.params.items() if name != WAY)
-    return record.conditions, *others
+    return *(record.conditions.by_name[name] for name in shared), *others
 
 
 def _ratio(wrong: Record, right: Record | None) -> float | None:

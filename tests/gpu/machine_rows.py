@@ -19,7 +19,7 @@ def benchmarks(*names: str) -> dict[str, Benchmark]:
     return {bench.path: bench for name in names for bench in SUITES[name].benchmarks.values()}
 
 
-def row(device: Any, path: str, **params: Any) -> Record:
+def row(device: Any, path: str, /, **params: Any) -> Record:
     """One row, of few samples; parameters that are not given are the first of their quick values."""
     suite, name = path.split("/")
     bench = SUITES[suite].benchmarks[name]

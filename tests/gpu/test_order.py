@@ -58,11 +58,18 @@ def test_float32_is_the_same_before_and_after_tf32(device: CudaDevice) -> None:
 def test_a_small_attention_is_the_same_after_a_large_one(device: CudaDevice) -> None:
     suite = load_suite(SUITES / "sustained.py")
     common = {"heads": 16, "d": 64, "dtype": "bfloat16", "seconds": 3}
-    small, large, again = (
-        row(device, suite, "attention", batch=batch, n=n, **common) for batch, n in ((2, 1024), (16, 8192), (2, 1024))
-    )
-    print([(median_ns(each), each.telemetry["peak_bytes"]) for each in (small, large, again)])
-    assert median_ns(again) == pytest.approx(median_ns(small), rel=ALIKE)
+    few, many = {"batch": 2, "n": 1024}, {"batch": 16, "n": 8192}
+
+    def of_three() -> tuple[float, Record]:
+        """The middle one of three: a kernel of 25 µs differs by 1 % from one place of its memory to the next."""
+        rows = sorted((row(device, suite, "attention", **few, **common) for _ in range(3)), key=median_ns)
+        return median_ns(rows[1]), rows[1]
+
+    before, small = of_three()
+    large = row(device, suite, "attention", **many, **common)
+    after, again = of_three()
+    print(before, after, [each.telemetry["peak_bytes"] for each in (small, large, again)])
+    assert after == pytest.approx(before, rel=ALIKE)
     assert again.telemetry["peak_bytes"] == small.telemetry["peak_bytes"]
     tensors = 4 * 2 * 16 * 1024 * 64 * 2
     assert tensors <= small.telemetry["peak_bytes"] < tensors + WORKSPACE, "its own, not the large one's"

@@ -90,6 +90,28 @@ def product(device, n, dtype):
     )
 
 
+@suite.benchmark(seconds=Axis([600]))
+def endless(device, seconds):
+    import time
+
+    out = device.unwritten(N, "float32")
+    return Workload(
+        run=lambda: (out.zero_(), time.sleep(seconds)), output=out, reference=lambda: 0 * out, reference_name="zeros"
+    )
+
+
+@suite.benchmark(n=Axis([N]))
+def backward(device, n):
+    import torch
+
+    x, g = device.random(n, "float32", 1).requires_grad_(), device.random(n, "float32", 2)
+    return Workload(
+        run=lambda: torch.autograd.grad(torch.sigmoid(x), x, g), output=None,
+        reference=lambda: (g * torch.sigmoid(x.detach().double()) * (1 - torch.sigmoid(x.detach().double())),),
+        reference_name="float64",
+    )
+
+
 @suite.benchmark(wrong=Axis([1]))
 def broken(device, wrong):
     x, out = device.random(N, "float32"), device.unwritten(N, "float32")
@@ -159,8 +181,44 @@ def test_divergence_leaves_threads_idle(counts: list[dict[str, Any]]) -> None:
 
 def test_only_the_low_precision_product_uses_tensor_cores(counts: list[dict[str, Any]]) -> None:
     low, full = counts[len(STRIDES) + 3], counts[len(STRIDES) + 4]
-    assert sum(low[name] or 0 for name in ("hmma_instructions", "gmma_instructions")) > 0
-    assert sum(full[name] or 0 for name in ("hmma_instructions", "gmma_instructions")) == 0
+    assert low["tensor_instructions"] > 0
+    assert full["tensor_instructions"] == 0
+
+
+def test_what_torchs_thread_of_gradients_launches_is_counted(folder: Path) -> None:
+    (row,) = passed([job(folder, "backward", n=ELEMENTS)], "global_load_requests").counters
+    assert reason_of(row) is None
+    assert len(row["kernels"]) == 2, "a sigmoid and its gradient"
+
+
+def test_the_last_rung_of_the_ladder_uses_no_tensor_core() -> None:
+    tiling = Path(__file__).parents[2] / "suites/tiling.py"
+    jobs = [Job(Case("tiling", *case, Conditions()), tiling) for case in (
+        ("ladder", {"rung": "warp-tile", "n": 1024}), ("tensor", {"by": "mma", "n": 1024}),
+    )]  # fmt: skip
+    warp_tile, tensor = passed(jobs).counters
+    assert warp_tile["tensor_instructions"] == 0
+    assert tensor["tensor_instructions"] > 0
+
+
+def test_what_was_counted_stays_when_time_is_up(folder: Path) -> None:
+    jobs, done = [job(folder, "stride", stride=stride) for stride in range(1, 200)], list[int]()
+    found = count(
+        jobs, metrics.chosen("dram_bytes_read,dram_bytes_write", None), device="cuda:0", seed=1, timeout=60.0,
+        budget=8.0, seen=done.append,
+    )  # fmt: skip
+    reasons = [reason_of(row) for row in found.counters]
+    counted = reasons.count(None)
+    assert reasons == [None] * counted + [counting.NO_TIME] * (len(jobs) - counted)
+    assert counted < len(jobs), "8 s are too many for this test, not for the code"
+    assert (found.copy is not None, found.problems) == (True, [])
+    assert done == sorted(done)
+
+
+def test_a_row_that_never_ends_costs_no_row_before_it(folder: Path) -> None:
+    jobs = [job(folder, "stride", stride=1), job(folder, "endless", seconds=600)]
+    found = count(jobs, metrics.chosen("dram_bytes_read", None), device="cuda:0", seed=1, timeout=8.0)
+    assert [reason_of(row) for row in found.counters] == [None, "the process under ncu ended before this case was done"]
 
 
 def test_a_wrong_result_has_no_counters(counts: list[dict[str, Any]]) -> None:

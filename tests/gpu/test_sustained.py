@@ -19,11 +19,12 @@ from gpubench.devices.cuda import CudaDevice  # noqa: E402
 from gpubench.devices.nvml import Nvml  # noqa: E402
 from gpubench.devices.sustained import IN_FLIGHT  # noqa: E402
 from gpubench.discovery import load_suite  # noqa: E402
+from gpubench.energy import HOT as HOT_CALLS  # noqa: E402
 from gpubench.result import Conditions, Record  # noqa: E402
 from gpubench.runner import Effort, measure  # noqa: E402
 from gpubench.sampling import Stopping  # noqa: E402
 from gpubench.steady import MOST_S, Group  # noqa: E402
-from gpubench.suite import Case, Suite  # noqa: E402
+from gpubench.suite import Benchmark, Case, Suite  # noqa: E402
 from gpubench.sustained import LEAST_MEASURED_S  # noqa: E402
 from gpubench.workload import Workload  # noqa: E402
 
@@ -137,6 +138,36 @@ def test_units_are_as_busy_as_a_matmul_makes_them(both: tuple[Record, Record]) -
     assert 0.7 < gpm["sm_activity"] <= 1
     assert 0.3 < gpm["tensor_activity"] <= 1
     assert 0 <= gpm["dram_bandwidth"] < 1
+
+
+def test_a_sustained_row_has_the_kernels_of_its_burst_row(both: tuple[Record, Record]) -> None:
+    burst, sustained = both
+    if not burst.kernels:
+        pytest.skip("no activity records here")
+    assert [(kernel.name, kernel.grid) for kernel in sustained.kernels] == [
+        (kernel.name, kernel.grid) for kernel in burst.kernels
+    ]
+
+
+def test_bytes_of_a_cold_row_have_an_energy_where_no_cache_holds_them(device: CudaDevice) -> None:
+    def negative(device: CudaDevice, mib: int) -> Workload:
+        x = device.random(mib << 18, "float32")
+        y = device.unwritten(mib << 18, "float32")
+        return Workload(
+            run=lambda: torch.neg(x, out=y), output=y, reference=lambda: -x, reference_name="-x", bytes=2 * x.nbytes
+        )
+
+    found = {}
+    for mib in (4, 1024):
+        case = Case("suite", "negative", {"mib": mib}, Conditions())
+        *_, found[mib] = measure(Benchmark("suite", "negative", negative, {}), case, device, Effort(energy=True))
+        assert isinstance(found[mib], Record)
+        assert found[mib].status == "ok", found[mib].reason
+    if found[1024].telemetry["energy"].get("unavailable"):
+        pytest.skip(found[1024].telemetry["energy"]["unavailable"])
+    assert found[4].metric("energy_per_byte") is None
+    assert found[4].telemetry["energy"]["conditions"] == HOT_CALLS
+    assert 1e-11 < value(found[1024], "energy_per_byte") < 1e-9, "an H200: some 500 W for 4 TB/s"
 
 
 def test_energy_of_a_burst_row_is_asked_for(device: CudaDevice, suite: Suite) -> None:

@@ -172,8 +172,8 @@ def test_auto_names_an_idle_gpu_where_the_first_is_busy() -> None:
     gpus = [uuid for uuid in inventory() if uuid.startswith("GPU-")]
     mine = torch.cuda.get_device_properties(0).uuid
     masked: dict[str, str] = dict(os.environ)
-    if len(gpus) > 1:  # the last GPU first: this process uses another one
-        masked["CUDA_VISIBLE_DEVICES"] = ",".join(str(n) for n in reversed(range(len(gpus))))
+    if len(gpus) > 1:  # another GPU first: this process keeps its own busy
+        masked["CUDA_VISIBLE_DEVICES"] = ",".join(sorted(gpus, key=lambda uuid: str(mine) in uuid))
         assert notice() == "None", f"{mine} alone is in use"
     with subprocess.Popen(
         [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=masked

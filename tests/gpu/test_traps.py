@@ -16,9 +16,10 @@ from gpubench.devices.cuda import CudaDevice  # noqa: E402
 from gpubench.discovery import Library  # noqa: E402
 from gpubench.errors import Skip  # noqa: E402
 from gpubench.model import catalog  # noqa: E402
+from gpubench.plan import Selected, cases  # noqa: E402
 from gpubench.result import Record  # noqa: E402
 from gpubench.runner import Effort, measure  # noqa: E402
-from gpubench.suite import Case  # noqa: E402
+from gpubench.telemetry import unread_clock  # noqa: E402
 
 SUITES = Library(Path(__file__).parents[2] / "suites").suites()
 PATTERN = SUITES["data-pattern"].benchmarks["matmul"]
@@ -31,8 +32,8 @@ def device() -> CudaDevice:
 
 def row(device: CudaDevice, name: str, way: str) -> Record:
     bench = SUITES["traps"].benchmarks[name]
-    (conditions,) = bench.conditions_of("cuda", False, {}, {})
-    *_, record = measure(bench, Case("traps", name, {"way": way}, conditions), device, Effort())
+    (case,) = cases([Selected(bench, {"way": [way]})], "cuda")
+    *_, record = measure(bench, case, device, Effort())
     assert isinstance(record, Record)
     assert (record.status, record.reason) == ("ok", None)
     return record
@@ -49,7 +50,7 @@ def time_ns(record: Record) -> int:
         ("missing-sync", 0.0, 0.5),
         ("event-pair", 1.5, 20.0),
         ("host-clock", 1.5, 100.0),
-        ("hot-cache", 0.2, 0.95),
+        ("hot-cache", 0.2, 0.9),
         ("cold-start", 1.3, 1000.0),
         ("best-of-many", 0.7, 1.02),
         ("zeros", 0.6, 1.02),
@@ -71,6 +72,14 @@ def test_the_rate_of_a_call_that_was_not_waited_for_cannot_be(device: CudaDevice
     assert ("implausible" in flags) == (catalog.compute_bound(device.facts(), "bfloat16") is not None)
 
 
+def test_only_the_cache_is_wrong_about_a_hot_cache(device: CudaDevice) -> None:
+    right, wrong = row(device, "hot-cache", "right"), row(device, "hot-cache", "wrong")
+    assert (right.conditions.cache, wrong.conditions.cache) == ("cold", "hot")
+    assert right.timer is not None
+    assert wrong.timer is not None
+    assert right.timer.name == wrong.timer.name
+
+
 def test_a_bandwidth_of_dram_from_the_cache_is_flagged(device: CudaDevice) -> None:
     assert "cache-resident" in row(device, "hot-cache", "wrong").flags
 
@@ -90,3 +99,13 @@ def test_the_product_of_every_pattern_is_right(device: CudaDevice, pattern: str,
     device.synchronize()
     check.judge(device.compare(workload.output, workload.reference()), workload)
     device.release()
+
+
+def test_the_clock_beside_long_products_is_called_held_only_where_no_power_cap_was_on(device: CudaDevice) -> None:
+    (case,) = cases([Selected(PATTERN, {"pattern": ["normal"], "n": [8192], "load": ["burst"]})], "cuda")
+    *_, record = measure(PATTERN, case, device, Effort())
+    assert isinstance(record, Record)
+    assert record.status == "ok"
+    seen = record.telemetry["before"], record.telemetry["after"]
+    assert record.telemetry.get("sm_clock") == unread_clock(*seen, time_ns(record))
+    assert any(record.samples.sm_mhz)

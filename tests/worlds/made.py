@@ -54,7 +54,7 @@ class World:
     claim: str
     rows: list[Row]
     without: dict[str, Any]
-    """What differs by row, where the effect is not there: a time, or metrics, or counters."""
+    """What differs by row, where the effect is not there: a time, or metrics, or counters, or another Row."""
     broken: dict[str, Any] | None
     """The same, where a control fails; None for claims that are information only."""
     verdict: str = "HOLDS"
@@ -84,6 +84,8 @@ FP32 = [
 def _changed(row: Row, change: Any) -> Row:
     if change is None:
         return row
+    if isinstance(change, Row):
+        return change
     if isinstance(change, Mapping):
         counted = "metrics" if row.metrics else "counters"
         return Row(row.words, row.us, **{

@@ -1,0 +1,61 @@
+"""`gpubench explain`: why a row of a stored run has its time, or why its curve falls."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from gpubench.cli import options
+from gpubench.cli.stored import begin, find, read, row_of, store_of
+
+if TYPE_CHECKING:
+    from gpubench.result import Run
+
+
+def explain(
+    run: options.RunWord = None,
+    case: Annotated[
+        str | None, typer.Argument(metavar="CASE", help="The row: its id, or words such as n=1024; or use -p.")
+    ] = None,
+    param: options.Params = None,
+    curve: Annotated[
+        bool, typer.Option("--curve", help="The falls of the run's curves of matrix products, with their causes.")
+    ] = False,
+    all_rows: Annotated[bool, typer.Option("--all", help="With --curve: every fall, not the ten largest.")] = False,
+    json: options.JsonOnly = False,
+    results: options.Results = None,
+    quiet: options.Quiet = False,
+    no_color: options.NoColor = False,
+    debug: options.Debug = False,
+) -> None:
+    """Why a row has its time, and what to change."""
+    from gpubench.errors import UsageError
+    from gpubench.jsonfile import dumps
+    from gpubench.report import explain as report
+
+    if curve and (case is not None or param):
+        raise UsageError("--curve is about all rows, CASE and -p about one", "gpubench explain RUN --curve")
+    settings, screen = begin(results=results, quiet=quiet, no_color=no_color, debug=debug)
+    found = read(find(run, store_of(settings), screen), screen)
+    if curve:
+        curves = report.curves(found, _own_kernels(found))
+        if json:
+            screen.document(dumps(report.curve_json(found, curves), indent=1))
+        else:
+            screen.show(report.curve_table(found, curves, all_rows))
+        return
+    row = report.explanation(found, row_of(found, case, param or []), _own_kernels(found))
+    if json:
+        screen.document(dumps(report.to_json(found, row), indent=1))
+    else:
+        screen.show(report.table(found, row, screen.width))
+
+
+def _own_kernels(run: Run) -> set[str]:
+    """The names of the kernels that the run's suites declare; a suite that is not here any more declares none."""
+    from gpubench.discovery import Library
+
+    library = Library()
+    there = {record.suite for record in run.records} & set(library.names())
+    return {kernel.name for name in there for kernel in library.suite(name).kernels}
