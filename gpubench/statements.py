@@ -1,4 +1,4 @@
-"""The lecture's claims in words: `claims.yaml` beside the suites, read strictly.
+"""The claims in words, the lecture's and what an expert would add: `claims.yaml` beside the suites, read strictly.
 
 What a claim says, whether that is right, where it stands, how it is tested and by which suite. How a run is judged is
 code, the rules in the suites; but for a summary, which names the claims that it is drawn from.
@@ -46,6 +46,11 @@ class Statement:
     families: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     run: str = ""
     untested: str | None = None
+
+    @property
+    def of_lecture(self) -> bool:
+        """Whether the lecture makes it: C01, …; an expert would add the others: X01, …"""
+        return self.id.startswith("C")
 
     @property
     def command(self) -> str:

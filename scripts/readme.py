@@ -1,6 +1,6 @@
 """Draws the figures of README.md from the run files they name, so that no figure is typed by hand.
 
-A figure is a fenced block after a comment: <!-- curve: FILE -->, or closing, ceilings, kernels, table. Without
+A figure is a fenced block after a comment: <!-- curve: FILE -->, or closing, ceilings, kernels, table, claims. Without
 arguments the blocks are redrawn; with --check nothing is written, and the exit status is 1 where a block differs.
 """
 
@@ -11,13 +11,13 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from gpubench.result import Record
 
 ROOT = Path(__file__).resolve().parent.parent
-COMMENT = r"<!-- (?P<kind>curve|closing|ceilings|kernels|table): (?P<file>\S+) -->"
+COMMENT = r"<!-- (?P<kind>curve|closing|ceilings|kernels|table|claims): (?P<file>\S+) -->"
 BLOCK = re.compile(rf"({COMMENT}\n```(?:text)?\n)(?P<body>.*?)(\n```)", re.DOTALL)
 WIDTH, HEIGHT = 100, 20
 PLAIN = {"COLUMNS": "100", "NO_COLOR": "1", "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8"}
@@ -29,8 +29,8 @@ def drawn(text: str) -> str:
 
 
 def figure(kind: str, file: str) -> str:
-    """One figure of a run file: its curve, its two lines of findings, its ceilings, the kernels of two sizes, or what
-    `gpubench show` prints of it."""
+    """One figure of a run file: its curve, its two lines of findings, its ceilings, the kernels of two sizes, what
+    `gpubench show` prints of it, or the verdicts on its claims."""
     from gpubench.report.closing import closing_lines
     from gpubench.report.curve import curve
     from gpubench.store import read_run
@@ -43,6 +43,8 @@ def figure(kind: str, file: str) -> str:
     run = read_run(ROOT / file)
     if kind == "closing":
         return "\n".join(closing_lines(run, file)[:2])
+    if kind == "claims":
+        return "\n".join(verdict(claim) for claim in run.claims if claim["verdict"] in ("HOLDS", "PARTLY", "ABSENT"))
     if kind == "ceilings":
         ordered = sorted(run.ceilings, key=lambda ceiling: (ceiling.kind, -ceiling.value))
         return "\n".join(f"{ceiling.name:<20}{format_rate(ceiling.value, ceiling.unit):>14}" for ceiling in ordered)
@@ -63,6 +65,14 @@ def kernels(row: Record) -> list[str]:
         f"{'  '.join(words):<18}{kernel.name[:66]:<68}grid {'×'.join(map(str, kernel.grid or []))}".rstrip()
         for kernel in row.kernels
     ]
+
+
+def verdict(claim: dict[str, Any]) -> str:
+    """A claim in a line: what its rule looked at first, what was found, and what follows."""
+    from gpubench.report.claims import figure
+
+    effect = claim["effects"][0]
+    return f"{claim['id']}  {effect['name'][:62]:<64}{figure(effect):<24}{claim['verdict']}"
 
 
 def main(arguments: list[str]) -> int:

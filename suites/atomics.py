@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpubench import Axis, Skip, Suite, Workload
+from gpubench import TIMES, Axis, Effect, Finding, Skip, Suite, Workload
 
 suite = Suite(__file__)
 
@@ -44,4 +44,22 @@ def count(device: Any, addresses: int, blocks: int) -> Workload:
         dtype="int32",
         labels={"control": "an address a thread"} if addresses >= grid * THREADS else {},
         prediction={"serial": max(1, additions // addresses)},
+    )
+
+
+SERIAL = 10
+"""One address takes its additions one after another; those to many are shared by all slices of the L2."""
+SPREAD = 0.85, 1.15
+"""With about an address a thread, four times as many make nothing faster."""
+
+
+@suite.claim("X06")
+def one_address(view: Any) -> Finding:
+    """Additions to one address wait for each other; those to many do not."""
+    view.needs_gpu("a CPU runs too few threads at once for an address to be fought over")
+    single, quarter, many = (view.one("count", addresses=addresses) for addresses in (1, 2**18, 2**20))
+    return Finding(
+        effects=(Effect("time of one address over 2^20", view.ratio(single, many), TIMES, SERIAL),),
+        controls=(Effect("time of 2^18 addresses over 2^20", view.ratio(quarter, many), TIMES, *SPREAD),),
+        prediction=single.prediction,
     )

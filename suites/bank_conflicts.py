@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from gpubench import Axis, Metric, Suite, Workload
+from gpubench import TIMES, Axis, Effect, Finding, Metric, Suite, Workload, exactly
 from gpubench.model import banks
+from gpubench.model.fitting import line
 
 suite = Suite(__file__)
 
@@ -78,4 +79,38 @@ def transpose(device: Any, pitch: int, order: str, n: int) -> Workload:
         level="DRAM",
         labels={} if turned else {"control": "copied"},
         prediction={"ways": banks.column_ways(pitch) if turned else 1},
+    )
+
+
+PROPORTIONAL = 0.9, 1.1
+"""Slope of log cycles over log ways: twice the ways take twice the turns."""
+PADDED = 1.3
+"""Padding removes 31 of a column's 32 turns, of which the time of DRAM hides the more the slower that is."""
+CLEAN = 0.95, 1.05
+"""A stride without conflicts costs what stride 1 does; padding does nothing for rows."""
+
+
+@suite.claim("X01")
+def turns_of_a_bank(view: Any) -> Finding:
+    """Cycles of an access grow with the lanes that share a bank; an odd stride, or a padded tile, is free of that."""
+    view.needs_gpu("a CPU has no shared memory in banks")
+    strides = [view.one("stride", stride=stride) for stride in (1, 2, 4, 8, 16, 32)]
+    cycles = [view.metric(row, "cycles") for row in strides]
+    logs = [math.log(banks.ways(row.params["stride"])) for row in strides]
+    slope = line([[1.0] * len(logs), logs], [math.log(each.value) for each in cycles])[1]
+    odd = view.metric(view.one("stride", stride=33), "cycles")
+    transposed, copied = (
+        view.ratio(*(view.one("transpose", order=order, pitch=pitch) for pitch in (32, 33)))
+        for order in ("transposed", "copied")
+    )
+    return Finding(
+        effects=(
+            Effect("slope of log cycles over log ways", exactly(slope), "1", *PROPORTIONAL),
+            Effect("time of a transpose, tiles of 32 × 32 over 32 × 33", transposed, TIMES, PADDED),
+        ),
+        controls=(
+            Effect("cycles at a stride of 33 over 1", odd.over(cycles[0]), TIMES, *CLEAN),
+            Effect("time of a copy, tiles of 32 × 32 over 32 × 33", copied, TIMES, *CLEAN),
+        ),
+        prediction={"slope": 1},
     )

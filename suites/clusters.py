@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpubench import Axis, Metric, Suite, Unsupported, Workload
+from gpubench import TIMES, Axis, Effect, Finding, Metric, NotTestable, Suite, Unsupported, Workload, exactly
+from gpubench.model import hierarchy
 
 suite = Suite(__file__)
 
@@ -118,3 +119,34 @@ def bandwidth(device: Any, cluster: int, where: str) -> Workload:
 def home(where: str) -> int:
     """The define HOME of a place."""
     return int(where == "home")
+
+
+# What an expert would add.
+
+OVER_ITS_OWN = 3
+"""Published chases find 180 cycles for another block's shared memory and 29 for a block's own."""
+ALIKE = 0.9, 1.1
+"""A cluster has one network, however many of its blocks there are."""
+
+
+@suite.claim("X08")
+def nearer_than_l2(view: Any) -> Finding:
+    """Another block's shared memory is nearer than the L2 and farther than a block's own, in clusters of any size."""
+    view.needs_gpu("a CPU has no clusters")
+    pair, eight = (view.one("latency", cluster=cluster, where="next") for cluster in (2, 8))
+    next_one, own = (view.metric(row, "cycles") for row in (pair, view.one("latency", cluster=2, where="home")))
+    published = hierarchy.latency("L2", view.facts)
+    if not published:
+        raise NotTestable("the latency of this GPU's L2 is not known to the model")
+    return Finding(
+        effects=(
+            Effect("cycles of the next block's over the least of L2", next_one.over(exactly(published["cycles"][0])),
+                   at_most=1),
+            Effect("cycles of the next block's over its own", next_one.over(own), TIMES, OVER_ITS_OWN),
+        ),
+        controls=(
+            Effect("clusters of 8 over those of 2", view.metric(eight, "cycles").over(next_one), TIMES, *ALIKE),
+        ),
+        prediction={"L2": published},
+        proof="A",
+    )  # fmt: skip

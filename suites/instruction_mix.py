@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpubench import Axis, Metric, Suite, Workload
+from gpubench import TIMES, Axis, Effect, Finding, Metric, NotTestable, Suite, Workload, exactly
 from gpubench.model import execution
 
 suite = Suite(__file__)
@@ -55,4 +55,33 @@ def throughput(device: Any, operation: str) -> Workload:
         labels={"control": "multiply-add"} if operation == "fma" else {},
         prediction=predicted(operation, facts),
         metrics=lambda: [Metric("results", THREADS * links / float(clocks[:, 0].double().median()), "1/clk", "higher")],
+    )  # fmt: skip
+
+
+NEAR = 0.75, 1.25
+"""Of the ratio of the units: each has an instruction or two of other units beside its own, and loops have theirs."""
+FULL = 0.9, 1.1
+"""Of what the units of multiply-adds do a clock: a loop's own instructions are a few of a hundred."""
+
+
+@suite.claim("X07")
+def special_functions(view: Any) -> Finding:
+    """Results of the special function units come as much more slowly than multiply-adds as there are fewer of them."""
+    view.needs_gpu("a CPU has no special function units")
+    plain, *special = (view.one("throughput", operation=operation) for operation in ("fma", *FAST))
+    units = [row.prediction.get("lanes") for row in (plain, *special)]
+    if None in units:
+        raise NotTestable("what the units of this compute capability do a clock is not known")
+    rate, ratios = view.metric(plain, "results"), [units[0] / each for each in units[1:]]
+    return Finding(
+        effects=tuple(
+            Effect(
+                f"multiply-adds over {row.params['operation']}, results a clock",
+                rate.over(view.metric(row, "results")), TIMES, *(share * ratio for share in NEAR),
+            )
+            for row, ratio in zip(special, ratios, strict=True)
+        ),
+        controls=(Effect("multiply-adds a clock over their units", rate.over(exactly(units[0])), "1", *FULL),),
+        prediction=dict(zip(FAST, ratios, strict=True)),
+        proof="A",
     )  # fmt: skip

@@ -205,7 +205,7 @@ def reading(device: Any, nbytes: int, passes: int, blocks: int, threads: int, un
 
 @suite.benchmark(
     kib=Axis(
-        [1024, 4096, 8192, 16384, 24576, 32768, 40960, 49152, 57344, 65536, 81920, 131072, 262144, 524288],
+        [4096, 8192, 16384, 24576, 32768, 40960, 49152, 57344, 65536, 73728, 81920, 131072, 262144, 524288],
         cpu=[64, 256, 1024, 4096, 16384, 65536, 131072],
         quick=[4096, 16384, 65536, 262144],
         quick_cpu=[64, 1024, 65536],
@@ -242,7 +242,7 @@ def in_flight(device: Any, warps: int, loads: int, mib: int) -> Workload:
     )  # fmt: skip
 
 
-# The lecture's claims.
+# The lecture's claims, and what an expert would add.
 
 L2_OVER_L1, DRAM_OVER_L2, SHARED_OVER_L1 = 4, 1.6, 1.2
 """Published chases find 5 to 8 times, 1.8 to 2.6 times, and 0.7 to 0.9 times."""
@@ -257,6 +257,8 @@ KNEE = 0.25
 """How far that may be from the cache's size."""
 ALIKE = 0.85, 1.15
 """Sets that live in the same level."""
+L2_RATE_OVER_DRAM = 1.5
+"""RRZE reads 2.5 times as fast from the L2 of an H200 as from its DRAM; 1.5 is far from either's noise."""
 
 
 def latency(view: Any, row: Any) -> float:
@@ -264,25 +266,34 @@ def latency(view: Any, row: Any) -> float:
     return float(view.metric(row, "latency" if row.metric("cycles") is None else "cycles").value)
 
 
-def of_level(view: Any, rows: Sequence[Any], level: str) -> float:
-    """The middle latency of the sets that live in a level alone. RowsMissing where there is none."""
-    found = sorted(latency(view, row) for row in rows if row.prediction["level"] == level)
+def middle(rows: Sequence[Any], level: str, figure: Callable[[Any], float]) -> Any:
+    """The row with the middle figure of the sets that live in a level alone. RowsMissing where there is none."""
+    found = sorted((row for row in rows if row.prediction["level"] == level), key=figure)
     if not found:
-        raise RowsMissing(f"no row chase whose set lives in {level} alone")
+        raise RowsMissing(f"no row {rows[0].benchmark} whose set lives in {level} alone")
     return found[len(found) // 2]
 
 
-def knee(view: Any, rows: Sequence[Any], near: float, far: float, size: int, share: float = HALF_WAY) -> Estimate:
-    """Where a chase has gone a share of the way from a level to the next, over the size of its cache: between the last
-    set inside and the first outside."""
-    limit = near + share * (far - near)
+def of_level(view: Any, rows: Sequence[Any], level: str) -> float:
+    """The middle latency of the sets that live in a level alone. RowsMissing where there is none."""
+    return latency(view, middle(rows, level, lambda row: latency(view, row)))
+
+
+def end(rows: Sequence[Any], outside: Callable[[Any], bool], size: int) -> Estimate:
+    """Where a cache ends, over its size: between the last set inside and the first outside."""
     inside = 0
     for row in sorted(rows, key=lambda row: row.params["kib"]):
         nbytes = row.params["kib"] << 10
-        if latency(view, row) > limit and inside:
+        if inside and outside(row):
             return Estimate(math.sqrt(inside * nbytes) / size, inside / size, nbytes / size)
         inside = nbytes
-    raise RowsMissing("no row chase beyond a cache")
+    raise RowsMissing(f"no row {rows[0].benchmark} beyond a cache")
+
+
+def knee(view: Any, rows: Sequence[Any], near: float, far: float, size: int, share: float = HALF_WAY) -> Estimate:
+    """Where a chase has gone a share of the way from a level to the next, over the size of its cache."""
+    limit = near + share * (far - near)
+    return end(rows, lambda row: latency(view, row) > limit, size)
 
 
 @suite.claim("C14")
@@ -379,3 +390,39 @@ def many_at_once(view: Any) -> Finding:
         prediction=rows[0].prediction,
         note="a GPU's half of the claim; the CPU's is a run of its own",
     )
+
+
+@suite.claim("X03")
+def bandwidth_by_working_set(view: Any) -> Finding:
+    """Reading falls from the L2's bandwidth to DRAM's, half way where the L2 ends."""
+    view.needs_gpu("a CPU's last cache is read through those of its cores: C14 has their ends")
+    rows = view.rows("working-set")
+    size = rows[0].prediction["capacities"]["L2"]
+
+    def rate(row: Any) -> float:
+        """Bytes a ns."""
+        return float(1 / view.median(row, "bytes").value)
+
+    def within(limit: float) -> Any:
+        """The largest set of at most so many bytes."""
+        fitting = [row for row in rows if row.params["kib"] << 10 <= limit]
+        if not fitting:
+            raise RowsMissing(f"no row working-set of at most {limit / 2**20:.0f} MiB")
+        return max(fitting, key=lambda row: row.params["kib"])
+
+    l2, dram, half, quarter = (
+        middle(rows, "L2", rate), middle(rows, "DRAM", rate), within(size / 2), within(size / 4),
+    )  # fmt: skip
+    limit = rate(dram) + HALF_WAY * (rate(l2) - rate(dram))
+    return Finding(
+        effects=(
+            Effect("bandwidth of L2 over DRAM", view.ratio(dram, l2, "bytes"), TIMES, L2_RATE_OVER_DRAM),
+            Effect("half way from L2 to DRAM, over the size of L2", end(rows, lambda row: rate(row) <= limit, size),
+                   "1", 1 - KNEE, 1 + KNEE),
+        ),
+        controls=(
+            Effect(f"bandwidth of {quarter.params['kib']} over {half.params['kib']} KiB",
+                   view.ratio(half, quarter, "bytes"), TIMES, *ALIKE),
+        ),
+        prediction={"L2_bytes": size},
+    )  # fmt: skip

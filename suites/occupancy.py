@@ -6,7 +6,7 @@ import math
 from statistics import median
 from typing import Any
 
-from gpubench import Axis, Metric, Skip, Suite, Workload
+from gpubench import TIMES, Axis, Effect, Finding, Metric, NotTestable, Skip, Suite, Workload, exactly
 from gpubench.model import execution, hierarchy
 
 suite = Suite(__file__)
@@ -109,3 +109,48 @@ def copy(device: Any, warps: int, ilp: int, mib: int) -> Workload:
         level="DRAM",
         prediction=hierarchy.little(32 * 16 * warps * ilp, device.facts(), moved=2),
     )
+
+
+LAW = 0.8, 1.2
+"""Little's law leaves out how a kernel begins and ends, and that warps do not start together."""
+NO_MORE = 0.9, 1.1
+"""Twice the warps gain nothing where half of them are enough."""
+
+
+@suite.claim("X02")
+def warps_times_chains(view: Any) -> Finding:
+    """Warps and parallelism within a thread replace each other: only their product counts, until the units are busy.
+
+    At the corner itself, where both limits meet, neither holds alone; it is not judged.
+    """
+    view.needs_gpu("a CPU has no warps")
+    few = [view.one("fma", warps=warps, ilp=ilp) for warps, ilp in ((4, 1), (4, 2), (8, 1))]
+    if any("enough" not in row.prediction for row in few):
+        raise NotTestable("what the units of this compute capability do a clock is not known")
+    enough = few[0].prediction["enough"]
+    full = max(view.rows("fma", ilp=8), key=lambda row: row.params["warps"])
+    half = view.one("fma", warps=full.params["warps"] // 2, ilp=8)
+    far = view.one("fma", warps=full.params["warps"], ilp=4)
+    below = [row for row in few if row.params["warps"] * row.params["ilp"] < enough]
+    return Finding(
+        effects=(
+            *(
+                Effect(
+                    f"results a clock over the law's, {row.params['warps']} warps × {row.params['ilp']}",
+                    view.metric(row, "lanes").over(exactly(row.prediction["lanes"])), "1", *LAW,
+                )
+                for row in (*below, far)
+            ),
+            Effect(
+                "time of a copy, 4 warps of 2 loads over 8 warps of 1",
+                view.ratio(view.one("copy", warps=4, ilp=2), view.one("copy", warps=8, ilp=1)), "1", *LAW,
+            ),
+        ),
+        controls=(
+            Effect(
+                f"results a clock with {full.params['warps']} warps over {half.params['warps']}",
+                view.metric(full, "lanes").over(view.metric(half, "lanes")), TIMES, *NO_MORE,
+            ),
+        ),
+        prediction={"enough": enough, "source": few[0].prediction.get("source")},
+    )  # fmt: skip

@@ -63,6 +63,8 @@ def test_a_claim_without_a_run_named_is_of_the_latest(tmp_path: Path) -> None:
     assert "verdict      NOT RUN" in done.stdout
     assert "gpubench run waves" in gpubench(tmp_path, "claims", "C58").stdout
     assert "NOT TESTABLE HERE" in gpubench(tmp_path, "claims", "C02").stdout
+    assert "verdict      NOT RUN: gpubench run memory-hierarchy" in gpubench(tmp_path, "claims", "x03").stdout
+    assert gpubench(tmp_path, "claims", "latest", "X03").stdout.startswith("X03 ")
 
 
 def test_json(folder: Path) -> None:
@@ -108,4 +110,6 @@ def test_list_shows_the_claims_of_a_suite(tmp_path: Path) -> None:
     assert "\nC59" in suite
     assert "C47" not in suite
     assert "\nC58" not in within(tmp_path, "list").stdout
-    assert len(strict(within(tmp_path, "list", "--json").stdout)["claims"]) == 72
+    listed = strict(within(tmp_path, "list", "--json").stdout)["claims"]
+    assert len([each for each in listed if each["id"].startswith("C")]) == 72
+    assert len([each for each in listed if each["id"].startswith("X")]) == 8

@@ -25,7 +25,7 @@ def _script():
 
 def test_the_figures_are_drawn_from_the_run_files_they_name():
     script = _script()
-    assert len(script.BLOCK.findall(README)) == 5
+    assert len(script.BLOCK.findall(README)) == 6
     assert script.drawn(README) == README, "python scripts/readme.py"
 
 

@@ -137,6 +137,25 @@ def test_a_claim_that_the_run_says_nothing_about() -> None:
     assert untested.endswith("\nnot tested   Nobody can.\nverdict      NOT TESTABLE HERE\n")
 
 
+def test_what_an_expert_would_add_is_not_the_lecture_s() -> None:
+    text = report.full(make_run([]), statement("X03"), claim("X03"), 80)
+    assert text.startswith("X03 · words of X03")
+    assert "\nadded, from  a book\n" in text
+    assert "the lecture" not in text
+
+
+def test_what_an_expert_would_add_comes_after_the_lecture_s_claims() -> None:
+    added = {"X03": statement("X03", section="Added"), "X04": statement("X04")}
+    run = make_run(claims=[claim("X03"), claim("C01")])
+    text = io.StringIO()
+    Console(file=text, width=80, color_system=None).print(
+        report.table(run, run.claims, STATEMENTS | added, RULES | dict.fromkeys(added, "toy"))
+    )
+    assert text.getvalue().index("\nC01 ") < text.getvalue().index("Added") < text.getvalue().index("\nX03 ")
+    assert "not run: C03, C04, X04: gpubench run toy" in text.getvalue()
+    assert report.claims_line(run) == ["claims: 2 hold; gpubench claims"]
+
+
 def test_a_summary_in_full_names_what_it_is_drawn_from() -> None:
     drawn = statement("C06", suite=None, benchmarks=(), families={"fewer accesses": ("C01", "C04")}, run="lecture")
     text = report.full(make_run([]), drawn, None, 80)

@@ -36,7 +36,14 @@ def load(tmp_path: Path, text: str) -> dict[str, statements.Statement]:
 
 
 def test_all_claims_of_the_lecture_are_there_in_order() -> None:
-    assert list(CLAIMS) == [f"C{number:02}" for number in range(1, 73)]
+    assert [each.id for each in CLAIMS.values() if each.of_lecture] == [f"C{number:02}" for number in range(1, 73)]
+
+
+def test_what_an_expert_would_add_comes_last() -> None:
+    added = list(CLAIMS.values())[72:]
+    assert [each.id for each in added] == [f"X{number:02}" for number in range(1, 9)]
+    assert {each.section for each in added} == {"What an expert would add"}
+    assert all(each.right == "true" and each.suite for each in added)
 
 
 def test_only_these_cannot_be_tested_by_any_machine() -> None:

@@ -143,11 +143,11 @@ def test_the_plan_gives_every_rule_of_its_suites_the_rows_it_reads() -> None:
     anything = {
         "threads_per_instruction": 32, "read_sectors_per_request": 4, "lanes": 128, "flop_per_clock": 4096, "waves": 2,
         "bound": "equal", "slots": 132, "idle_share_last_wave": 0.5, "useful_share": 1, "bytes_in_flight": 1,
-        "loaded_intensity": 1, "sectors_per_request": 4,
+        "loaded_intensity": 1, "sectors_per_request": 4, "enough": 16,
     }  # fmt: skip
     names = (
         "cycles", "cycles_min", "lanes", "flop_per_clock", "multiprocessors", "multiprocessors_of_a_block",
-        "warp_width", "waves", "places", "idle_share_last_wave",
+        "warp_width", "waves", "places", "idle_share_last_wave", "results",
     )  # fmt: skip
     records = []
     for case in cases(select(["lecture-machine"], LIBRARY), "cuda", False, {}):

@@ -33,7 +33,7 @@ class Generous(Record):
 def generous(case: Any) -> Generous:
     """One millisecond, and 100 flops a byte; or as many as the links say."""
     params = dict(case.params)
-    found: dict[str, Any] = defaultdict(lambda: 1, product_flop_share=0.99)
+    found: dict[str, Any] = defaultdict(lambda: 1, product_flop_share=0.99, lanes=1, enough=16)
     found |= hierarchy.chase(int(params["kib"]) << 10, FACTS) if "kib" in params else {}
     dtype, ns = params.get("dtype"), 10**6
     work = Work(2 * int(params.get("links", 400)), 8, None if dtype is None else str(dtype))

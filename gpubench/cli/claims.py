@@ -1,4 +1,4 @@
-"""`gpubench claims`: what a stored run says about the lecture's claims."""
+"""`gpubench claims`: what a stored run says about the lecture's claims, and about what an expert would add."""
 
 from __future__ import annotations
 

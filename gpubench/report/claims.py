@@ -1,4 +1,4 @@
-"""The lecture's claims as a run settles them: the scoreboard, one claim in full, and the line at the end of a run."""
+"""The claims as a run settles them: the scoreboard, one claim in full, and the line at the end of a run."""
 
 from __future__ import annotations
 
@@ -131,13 +131,14 @@ def _not_run(done: set[str], statements: Mapping[str, Statement], rules: Contain
 
 
 def full(run: Run, statement: Statement, claim: Judged | None, width: int) -> str:
-    """One claim: what the lecture says, whether it is right, experiment, rule, model, figures, control, rows, verdict.
+    """One claim: its words, where they are from, whether they are right, experiment, rule, figures, control, verdict.
 
     `claim` is None where the run says nothing about it. Plain text of at most `width` columns, with a final newline.
     """
+    said = f"{RIGHT[statement.right]}{SEPARATOR}" if statement.of_lecture else ""
     items = [
         ("claim", statement.claim),
-        ("the lecture", f"{RIGHT[statement.right]}{SEPARATOR}{statement.source}"),
+        ("the lecture" if statement.of_lecture else "added, from", f"{said}{statement.source}"),
         ("corrected", statement.corrected or ""),
         ("not tested", statement.untested or ""),
         ("experiment", statement.experiment),
