@@ -1,7 +1,7 @@
 // The chains of recompute.cu for a CPU: the same passes in loops that a compiler vectorises. `n` counts fours of elements
 // as there. A store of a CPU first reads the line it writes into, so that a pass that writes moves twice its bytes.
 
-#pragma GCC optimize("no-trapping-math")  // or GCC takes the limits of `exponential` for branches
+#include "exponential.h"
 
 #ifndef LENGTH
 #define LENGTH 3
@@ -9,29 +9,6 @@
 #ifndef KEPT
 #define KEPT 1
 #endif
-
-// e^x within two roundings, without a branch or a call, which would keep the loop from being vectorised: 2^k by its bits
-// times a polynomial in what is left of x, |r| <= ln(2)/2 (the coefficients of the Cephes library's expf).
-static inline float exponential(float x) {
-    x = x < -87.0f ? -87.0f : x;
-    x = x > 88.0f ? 88.0f : x;
-    const float shifted = x * 1.44269504f + 12582912.0f;  // 1.5 · 2^23: rounds to an integer, in the low bits
-    const float k = shifted - 12582912.0f;
-    const float r = x - k * 0.693359375f + k * 2.12194440e-4f;
-    float p = 1.9875691500e-4f;
-    p = p * r + 1.3981999507e-3f;
-    p = p * r + 8.3334519073e-3f;
-    p = p * r + 4.1665795894e-2f;
-    p = p * r + 1.6666665459e-1f;
-    p = p * r + 5.0000001201e-1f;
-    p = p * r * r + r + 1.0f;
-    int bits;
-    __builtin_memcpy(&bits, &shifted, sizeof bits);
-    bits = (int)((unsigned)bits << 23) + 0x3f800000;
-    float power;
-    __builtin_memcpy(&power, &bits, sizeof power);
-    return p * power;
-}
 
 struct Sigmoid {
     static inline float of(float x) { return 1.0f / (1.0f + exponential(-x)); }

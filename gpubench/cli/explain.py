@@ -13,21 +13,17 @@ if TYPE_CHECKING:
     from gpubench.result import Run
 
 
+@options.reading
 def explain(
+    flags: options.Flags,
     run: options.RunWord = None,
-    case: Annotated[
-        str | None, typer.Argument(metavar="CASE", help="The row: its id, or words such as n=1024; or use -p.")
-    ] = None,
+    case: options.CaseWord = None,
     param: options.Params = None,
     curve: Annotated[
         bool, typer.Option("--curve", help="The falls of the run's curves of matrix products, with their causes.")
     ] = False,
     all_rows: Annotated[bool, typer.Option("--all", help="With --curve: every fall, not the ten largest.")] = False,
     json: options.JsonOnly = False,
-    results: options.Results = None,
-    quiet: options.Quiet = False,
-    no_color: options.NoColor = False,
-    debug: options.Debug = False,
 ) -> None:
     """Why a row has its time, and what to change."""
     from gpubench.errors import UsageError
@@ -36,7 +32,7 @@ def explain(
 
     if curve and (case is not None or param):
         raise UsageError("--curve is about all rows, CASE and -p about one", "gpubench explain RUN --curve")
-    settings, screen = begin(results=results, quiet=quiet, no_color=no_color, debug=debug)
+    settings, screen = begin(**flags)
     found = read(find(run, store_of(settings), screen), screen)
     if curve:
         curves = report.curves(found, _own_kernels(found))

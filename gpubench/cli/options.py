@@ -14,6 +14,9 @@ RUN_WORDS = f"{RUN_FORMS}; the latest run if left out"
 CONDITIONS, EFFORT, OUTPUT = "What and how", "How hard", "Output"
 
 RunWord = Annotated[str | None, typer.Argument(metavar="RUN", help=f"The run: {RUN_WORDS}.")]
+CaseWord = Annotated[
+    str | None, typer.Argument(metavar="CASE", help="The row: its id, or words such as n=1024; or use -p.")
+]
 Results = Annotated[str | None, typer.Option("--results", metavar="DIR", help="The folder of run files.")]
 Form = Annotated[str | None, typer.Option("--format", metavar="FORM", help="table, json, jsonl, csv or md.")]
 Json = Annotated[bool, typer.Option("--json", help="The same as --format json.")]

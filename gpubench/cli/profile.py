@@ -21,9 +21,7 @@ FOLDER = "profiles"
 def profile(
     flags: options.Flags,
     run: options.RunWord = None,
-    case: Annotated[
-        str | None, typer.Argument(metavar="CASE", help="The row: its id, or words such as n=1024; or use -p.")
-    ] = None,
+    case: options.CaseWord = None,
     param: options.Params = None,
     counters: Annotated[
         str | None, typer.Option("--metrics", metavar="A,B", help="What to count, our names or ncu's.")
