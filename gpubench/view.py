@@ -72,6 +72,10 @@ class View:
         """The row of a benchmark with these parameters; of several, the last."""
         return self.rows(benchmark, **wanted)[-1]
 
+    def fastest(self, benchmark: str, **wanted: Param) -> Record:
+        """The row of a benchmark with these parameters that has the most flops in its time; of several, the first."""
+        return min(self.rows(benchmark, **wanted), key=_ns_of_a_flop)
+
     def maybe(self, benchmark: str, **wanted: Param) -> Record | None:
         """The same where there is one, for what is shown and not judged."""
         try:
@@ -183,3 +187,10 @@ def _absence(path: str, wanted: Mapping[str, Param], named: Sequence[Record]) ->
     if worst.status == "unsupported" or reason.startswith("no CPU counterpart"):
         return NotTestable(reason)
     return RowsMissing(f"{which} is {worst.status}{': ' + reason if reason else ''}")
+
+
+def _ns_of_a_flop(record: Record) -> float:
+    """The time that a row takes for each of its flops."""
+    assert record.summary is not None
+    assert record.work is not None
+    return record.summary.median_ns / record.work.flops

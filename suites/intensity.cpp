@@ -1,12 +1,7 @@
 // The chains of intensity.cu for a CPU: vectors of lanes, WIDE of them side by side in registers, on every core.
 
-#if defined(__AVX512F__)
-#define VECTOR 64
-#elif defined(__AVX__)
-#define VECTOR 32
-#else
-#define VECTOR 16
-#endif
+#include "vector.h"
+
 #define WIDE 8
 #define CHAINS 4
 

@@ -16,13 +16,7 @@ using number = double;
 #endif
 
 #ifdef HAS_NUMBER
-#if defined(__AVX512F__)
-#define VECTOR 64
-#elif defined(__AVX__)
-#define VECTOR 32
-#else
-#define VECTOR 16
-#endif
+#include "vector.h"
 typedef number vec __attribute__((vector_size(VECTOR)));
 static const int lanes = VECTOR / sizeof(number);
 

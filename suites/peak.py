@@ -114,26 +114,21 @@ TENSOR_RIDGE = 100
 """FLOP/B from which on a GPU with matrix units is no longer limited by memory: 139 and more since 2017."""
 
 
-def best(view: Any, benchmark: str, **wanted: str) -> Any:
-    """The row with the highest rate."""
-    return min(view.rows(benchmark, **wanted), key=lambda row: row.summary.median_ns / row.work.flops)
-
-
 def product_over(view: Any, dtype: str, other: Any) -> Any:
     """The rate of the best product in a dtype over that of another row."""
-    return view.ratio(other, best(view, "matmul", dtype=dtype), per="flops")
+    return view.ratio(other, view.fastest("matmul", dtype=dtype), per="flops")
 
 
 def ordinary(view: Any) -> Effect:
     """The control: a product in float32, which the matrix units do not do, gains nothing over chains of FMAs."""
-    gain = product_over(view, "float32", best(view, "fma", format="fp32"))
+    gain = product_over(view, "float32", view.fastest("fma", format="fp32"))
     return Effect("rate of a float32 product over fp32 FMA", gain, "1", *ORDINARY)
 
 
 @suite.claim("C04")
 def one_of_many(view: Any) -> Finding:
     """What one core, or one multiprocessor, adds to the rate of the whole; the years are not measured."""
-    whole = view.median(best(view, "fma", format="fp32"), per="flops")
+    whole = view.median(view.fastest("fma", format="fp32"), per="flops")
     rate = Estimate(*(1 / ns for ns in (whole.value, whole.high, whole.low)))
     fact, name = ("physical_cores", "core") if view.on_cpu else ("multiprocessors", "multiprocessor")
     units = view.facts.get(fact)
@@ -147,7 +142,7 @@ def one_of_many(view: Any) -> Finding:
 def matrix_units(view: Any) -> Finding:
     """Matrix products run at ten times the rate of ordinary arithmetic, or more."""
     view.needs_gpu(NO_UNITS)
-    chains = best(view, "fma", format="fp32")
+    chains = view.fastest("fma", format="fp32")
     halves = view.maybe("fma", format="bf16x2")
     gain = product_over(view, "bfloat16", chains)
     shown = [] if halves is None else [Effect("rate over bf16x2 FMA", product_over(view, "bfloat16", halves), TIMES)]

@@ -229,14 +229,9 @@ VECTORS = 1.4, 3
 NO_UNITS = "a CPU has no units for matrices (amx_bf16) here, and its others are not the lecture's"
 
 
-def fastest(view: Any, benchmark: str, **wanted: str) -> Any:
-    """The row with the highest rate."""
-    return min(view.rows(benchmark, **wanted), key=lambda row: row.summary.median_ns / row.work.flops)
-
-
 def product_over(view: Any, dtype: str, other: Any) -> Any:
     """The rate of the best product in a format over that of another row."""
-    return view.ratio(other, fastest(view, "matmul", dtype=dtype), per="flops")
+    return view.ratio(other, view.fastest("matmul", dtype=dtype), per="flops")
 
 
 def ordinary(view: Any) -> Effect:
@@ -274,8 +269,8 @@ def fewer_bits(view: Any) -> Finding:
     if view.on_cpu:
         return fewer_bits_on_a_cpu(view)
     steps = (("tf32", "bfloat16"), ("bfloat16", eight_bits(view)))
-    gains = [product_over(view, narrow, fastest(view, "matmul", dtype=wide)) for wide, narrow in steps]
-    alike = product_over(view, "float16", fastest(view, "matmul", dtype="bfloat16"))
+    gains = [product_over(view, narrow, view.fastest("matmul", dtype=wide)) for wide, narrow in steps]
+    alike = product_over(view, "float16", view.fastest("matmul", dtype="bfloat16"))
     return Finding(
         effects=tuple(
             Effect(f"rate of {narrow} over {wide}", gain, TIMES, FORMAT_GAIN)
@@ -290,8 +285,8 @@ def fewer_bits_on_a_cpu(view: Any) -> Finding:
     """The same of a CPU's units for matrices, where it has them, against its vector units."""
     if "amx_bf16" not in (view.facts.get("isa") or ()):
         raise NotTestable(NO_UNITS)
-    single = fastest(view, "matmul", dtype="float32")
-    vectors = product_over(view, "float32", fastest(view, "matmul", dtype="float64"))
+    single = view.fastest("matmul", dtype="float32")
+    vectors = product_over(view, "float32", view.fastest("matmul", dtype="float64"))
     return Finding(
         effects=(Effect("rate of bf16 over float32", product_over(view, "bfloat16", single), TIMES, FORMAT_GAIN),),
         controls=(Effect("rate of float32 over float64 on vector units", vectors, "1", *VECTORS),),

@@ -142,6 +142,17 @@ def test_whoever_asks_for_counters_is_noted() -> None:
     assert asked == {"s/b[n=1]", "s/b[n=2]"}
 
 
+def test_the_fastest_row_is_that_of_the_highest_rate_not_of_the_least_time() -> None:
+    short, long, other = (make_record("s", name, params={"n": n}, time_ns=ns, flops=flops) for name, n, ns, flops in (
+        ("b", 1, 100, 1000), ("b", 2, 300, 6000), ("c", 1, 1, 9000),
+    ))  # fmt: skip
+    seen = View(make_run([short, long, other]), "s")
+    assert seen.fastest("b") is long
+    assert seen.fastest("b", n=1) is short
+    with pytest.raises(RowsMissing):
+        seen.fastest("b", n=3)
+
+
 def test_what_a_cpu_cannot_show() -> None:
     view(row(1)).needs_gpu("warps")
     with pytest.raises(NotTestable, match="warps"):
