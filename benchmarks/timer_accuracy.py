@@ -4,7 +4,7 @@
 
 Each row is written as soon as it is measured, and what is in the file already is not measured again: a run that was
 stopped goes on where it was. Peers run as published, with default settings; one that is not installed is a row that is
-absent, with its reason, and stays so in that file. On an H200 all parts take about 10 minutes, none more than 5. At the
+absent, with its reason, and stays so in that file. On an H200 all parts take about 9 minutes, none more than 5. At the
 end the promises are judged from the file: exit status 1 where one is broken, 2 where nothing can be measured.
 """
 
@@ -34,11 +34,13 @@ from accuracy.works import (  # noqa: E402
     NVBENCH,
     OPERATIONS,
     OURS,
+    PAIR,
     PEERS,
     REFEREED,
     STAMPS,
     WORKS,
     Tool,
+    Work,
 )
 
 from gpubench import __version__, environment, jsonfile  # noqa: E402
@@ -71,9 +73,10 @@ class Benchmark:
 
     def missing(self, part: str) -> list[Item]:
         """What the file lacks of a part."""
-        if part == "fresh":
-            have = {row.work: len(row.readings_ns) for row in self.results.rows("fresh")}
-            return [(OURS[0].name, name) for name in TIMED["operations"] if have.get(name, 0) < self.processes]
+        if part in ("fresh", "pairs"):
+            have = {(row.tool, row.work): len(row.readings_ns) for row in self.results.rows(part)}
+            items = [(tool, name) for tool in (PAIR if part == "pairs" else PAIR[:1]) for name in TIMED["operations"]]
+            return [item for item in items if have.get(item, 0) < self.processes]
         if part == "ncu":
             wanted = [(tool.name, name) for tool in NCU for name in REFEREED]
         else:
@@ -88,8 +91,8 @@ class Benchmark:
             return
         self._open()
         print(f"{part}: {len(missing)} rows to go", flush=True)
-        if part == "fresh":
-            self._fresh()
+        if part in ("fresh", "pairs"):
+            self._fresh(part)
         elif part == "ncu":
             self._ncu(missing)
         else:
@@ -185,23 +188,33 @@ class Benchmark:
                     process.kill()
         self.last_words = f"status {process.returncode}" if process.returncode else ""
 
-    def _fresh(self) -> None:
-        rows = {row.work: row for row in self.results.rows("fresh")}
+    def _fresh(self, part: str) -> None:
+        """Fill a part whose rows hold one reading of each of several processes."""
+        rows = {(row.tool, row.work): row for row in self.results.rows(part)}
         works = [WORKS[name] for name in TIMED["operations"]]
-        done = min((len(rows[work.name].readings_ns) if work.name in rows else 0) for work in works)
-        for _ in range(done, self.processes):
+        first = (OURS[0].name, works[0].name)
+        for number in range(len(rows[first].readings_ns) if first in rows else 0, self.processes):
             self._check()
-            for row in ours.fresh(self.device, OURS[0], works):
+            for row in list(self._of_one_process(part, works)):
                 if row.absent is not None:
-                    raise UsageError(f"fresh: {row.work} failed: {row.absent}")
-                before = rows.setdefault(row.work, Row(row.tool, row.work))
+                    raise UsageError(f"{part}: {row.work} failed: {row.absent}")
+                before = rows.setdefault((row.tool, row.work), Row(row.tool, row.work))
                 before.readings_ns += row.readings_ns
                 before.costs_s += row.costs_s
+                before.sm_mhz += row.sm_mhz
                 before.tick_ns, before.note = row.tick_ns, row.note
             for row in rows.values():
-                self.results.add("fresh", row)
+                self.results.add(part, row)
             save(self.results, self.path)
-            print(f"  fresh process {len(rows[works[0].name].readings_ns)} of {self.processes}", flush=True)
+            print(f"  {part}: process {number + 1} of {self.processes}", flush=True)
+
+    def _of_one_process(self, part: str, works: Sequence[Work]) -> Iterator[Row]:
+        if part == "fresh":
+            yield from ours.fresh(self.device, OURS[0], works)
+            return
+        yield from self._child([f"{OURS[0].name}:{work.name}" for work in works])
+        if self.last_words:
+            raise UsageError(f"{part}: a process ended: {self.last_words}")
 
     def _ncu(self, missing: Iterable[Item]) -> None:
         missing = list(missing)

@@ -1,7 +1,8 @@
-"""Draws the figures of README.md from the run files they name, so that no figure is typed by hand.
+"""Draws the figures of README.md and docs/lecture.md from the run files they name: no figure is typed by hand.
 
-A figure is a fenced block after a comment: <!-- curve: FILE -->, or closing, ceilings, kernels, table, claims. Without
-arguments the blocks are redrawn; with --check nothing is written, and the exit status is 1 where a block differs.
+A figure is a fenced block after a comment: <!-- curve: FILE -->, or closing, ceilings, kernels, table, scoreboard, or
+claims, which may be followed by the claims wanted: <!-- claims: FILE C24 C29 -->. Without arguments the blocks are
+redrawn; with --check nothing is written, and the exit status is 1 where a block differs.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,34 +19,43 @@ if TYPE_CHECKING:
     from gpubench.result import Record
 
 ROOT = Path(__file__).resolve().parent.parent
-COMMENT = r"<!-- (?P<kind>curve|closing|ceilings|kernels|table|claims): (?P<file>\S+) -->"
-BLOCK = re.compile(rf"({COMMENT}\n```(?:text)?\n)(?P<body>.*?)(\n```)", re.DOTALL)
+PAGES = (ROOT / "README.md", ROOT / "docs/lecture.md")
+COMMENT = r"<!-- (?P<kind>curve|closing|ceilings|kernels|table|scoreboard|claims): (?P<file>\S+)(?P<words>( \S+)*) -->"
+COMMANDS = {"table": ["show", "--no-plot"], "scoreboard": ["claims"]}
+"""Figures that a command prints of a file."""
+BLOCK = re.compile(rf"(?P<opening>{COMMENT}\n```(?:text)?\n)(?P<body>.*?)\n?```", re.DOTALL)
 WIDTH, HEIGHT = 100, 20
 PLAIN = {"COLUMNS": "100", "NO_COLOR": "1", "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8"}
 
 
 def drawn(text: str) -> str:
     """The page with every figure drawn anew."""
-    return BLOCK.sub(lambda block: block[1] + figure(block["kind"], block["file"]) + block[5], text)
+
+    def again(block: re.Match[str]) -> str:
+        return f"{block['opening']}{figure(block['kind'], block['file'], block['words'].split())}\n```"
+
+    return BLOCK.sub(again, text)
 
 
-def figure(kind: str, file: str) -> str:
+def figure(kind: str, file: str, words: Sequence[str] = ()) -> str:
     """One figure of a run file: its curve, its two lines of findings, its ceilings, the kernels of two sizes, what
-    `gpubench show` prints of it, or the verdicts on its claims."""
+    `gpubench show` or `claims` prints of it, or the verdicts on some of its claims or on all that have one."""
     from gpubench.report.closing import closing_lines
     from gpubench.report.curve import curve
     from gpubench.store import read_run
     from gpubench.units import format_rate
 
-    if kind == "table":
-        command = [sys.executable, "-m", "gpubench", "show", str(ROOT / file), "--no-plot"]
+    if kind in COMMANDS:
+        name, *flags = COMMANDS[kind]
+        command = [sys.executable, "-m", "gpubench", name, str(ROOT / file), *flags]
         done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT, env=os.environ | PLAIN)
-        return done.stdout.strip()
+        return "\n".join(line.rstrip() for line in done.stdout.strip().splitlines())
     run = read_run(ROOT / file)
     if kind == "closing":
         return "\n".join(closing_lines(run, file)[:2])
     if kind == "claims":
-        return "\n".join(verdict(claim) for claim in run.claims if claim["verdict"] in ("HOLDS", "PARTLY", "ABSENT"))
+        wanted = words or [claim["id"] for claim in run.claims if claim["verdict"] in ("HOLDS", "PARTLY", "ABSENT")]
+        return "\n".join(verdict(claim) for claim in run.claims if claim["id"] in wanted)
     if kind == "ceilings":
         ordered = sorted(run.ceilings, key=lambda ceiling: (ceiling.kind, -ceiling.value))
         return "\n".join(f"{ceiling.name:<20}{format_rate(ceiling.value, ceiling.unit):>14}" for ceiling in ordered)
@@ -68,23 +79,27 @@ def kernels(row: Record) -> list[str]:
 
 
 def verdict(claim: dict[str, Any]) -> str:
-    """A claim in a line: what its rule looked at first, what was found, and what follows."""
+    """A claim in a line: what it says, what its rule looked at first, what was found, and what follows."""
     from gpubench.report.claims import figure
+    from gpubench.statements import load
 
     effect = claim["effects"][0]
-    return f"{claim['id']}  {effect['name'][:62]:<64}{figure(effect):<24}{claim['verdict']}"
+    said = load(ROOT / "suites/claims.yaml")[claim["id"]].short
+    return f"{claim['id']}  {said:<45}{claim['verdict']:<8}{figure(effect)}  {effect['name']}"
 
 
 def main(arguments: list[str]) -> int:
-    """Redraw README.md, or check it."""
+    """Redraw the pages, or check them."""
     sys.path.insert(0, str(ROOT))
-    page = ROOT / "README.md"
-    old = page.read_text(encoding="utf-8")
-    new = drawn(old)
-    if "--check" in arguments:
-        return int(new != old)
-    page.write_text(new, encoding="utf-8")
-    return 0
+    wrong = 0
+    for page in PAGES:
+        old = page.read_text(encoding="utf-8")
+        new = drawn(old)
+        if "--check" in arguments:
+            wrong += new != old
+        else:
+            page.write_text(new, encoding="utf-8")
+    return int(wrong > 0)
 
 
 if __name__ == "__main__":

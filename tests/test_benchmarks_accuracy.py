@@ -29,6 +29,7 @@ from accuracy.works import (  # noqa: E402
     NVBENCH,
     OPERATIONS,
     OURS,
+    PAIR,
     RIVALS,
     STAMPS,
     SUITE,
@@ -186,6 +187,7 @@ def test_a_peer_must_also_be_beaten_where_the_power_limit_leaves_it_alone():
     results = ideal()
     for work in OPERATIONS:
         results.add("operations", row("NVBench cold", work))
+        shifted(results, "gpubench cold", work.name, factor=1.002)
         if work.name.startswith("mm"):
             shifted(results, "NVBench cold", work.name, factor=1.2)
             change(results, "operations", "NVBench cold", work.name, sm_mhz=[1500.0])
@@ -195,6 +197,18 @@ def test_a_peer_must_also_be_beaten_where_the_power_limit_leaves_it_alone():
         if not work.name.startswith("mm"):
             shifted(results, "NVBench cold", work.name, factor=1.05)
     assert verdict(results, "gpubench cold: nearer").kept is True
+
+
+@pytest.mark.parametrize(("ticks", "kept"), [(0.9, True), (1.3, False)])
+def test_deviations_a_tick_of_the_referee_apart_are_one(ticks: float, kept: bool):
+    results = ideal()
+    for work in OPERATIONS:
+        results.add("operations", row("NVBench cold", work))
+    only = {"copy 256 MiB", NOTHING}
+    results.parts = {name: [one for one in rows if one.work in only] for name, rows in results.parts.items()}
+    results.parts["ncu"] = []
+    shifted(results, "gpubench cold", "copy 256 MiB", by_ns=ticks * 32)
+    assert verdict(results, "gpubench cold: nearer").kept is kept
 
 
 def test_a_slower_clock_is_not_held_against_a_timer():
@@ -230,6 +244,34 @@ def test_fresh_processes_agree(work: str, share: float, kept: bool):
     middle = reading(OURS[0].name, WORKS[work])
     change(results, "fresh", OURS[0].name, work, readings_ns=[middle * (1 + share * x) for x in (-1, 0, 1)])
     assert verdict(results, "fresh processes").kept is kept
+
+
+def paired(own: list[float], stamps: list[float]) -> Results:
+    results = ideal()
+    for tool, values in zip(PAIR, (own, stamps), strict=True):
+        constant = reading(tool, WORKS[NOTHING])
+        results.add("pairs", Row(tool, "softmax 4096² fp32", [value + constant for value in values]))
+    return results
+
+
+def test_pairs_tell_what_is_timed_from_who_times_it():
+    """Both readings less their own of nothing: else the ratio of two that agree would vary with them."""
+    moved = judge.pairs(paired([50.0, 55.0, 60.0], [50.0, 55.0, 60.0]), "softmax 4096² fp32")
+    assert (round(moved.own, 4), round(moved.stamps, 4), round(moved.ratio, 9)) == (0.0909, 0.0909, 0.0)
+    noisy = judge.pairs(paired([50.0, 55.0, 60.0], [55.0, 55.0, 55.0]), "softmax 4096² fp32")
+    assert (noisy.stamps, noisy.processes) == (0, 3)
+    assert noisy.ratio == pytest.approx(noisy.own)
+    assert judge.pairs(paired([50.0, 55.0], [55.0]), "softmax 4096² fp32") is None
+    assert judge.pairs(ideal(), "softmax 4096² fp32") is None
+
+
+def test_pairs_stand_beside_a_broken_promise_and_do_not_mend_it():
+    results = paired([50_000.0, 55_000.0, 60_000.0], [50_000.0, 55_000.0, 60_000.0])
+    change(results, "fresh", OURS[0].name, "softmax 4096² fp32", readings_ns=[50_000.0, 55_000.0, 60_000.0])
+    found = verdict(results, "fresh processes")
+    assert found.kept is False
+    assert found.words == "softmax 4096² fp32 9.09% (in pairs 9.09%, stamps 9.09%, their ratio 0.00%)"
+    assert "| softmax 4096² fp32 | 55.0 µs | 9.09% | 3 | 9.09% | 9.09% | 0.00% |" in page(results, "x")
 
 
 def test_what_was_not_measured_is_not_judged():
@@ -346,7 +388,10 @@ class Scripted(timer_accuracy.Benchmark):
         count, self.last_words = self.script.pop(0)
         for item in items[:count]:
             tool, work = item.split(":", 1)
-            yield row(tool, WORKS[work])
+            if tool == PAIR[0]:
+                yield from (Row(name, work, [reading(name, WORKS[work])]) for name in PAIR)
+            else:
+                yield row(tool, WORKS[work])
 
 
 def scripted(path: Path, *script: tuple[int, str]) -> Scripted:
@@ -370,6 +415,20 @@ def test_processes_that_all_end_at_once_are_not_started_for_every_row(tmp_path: 
     benchmark.run("operations")
     assert benchmark.script == []  # two of the peers, one of NVBench
     assert {one.absent for one in benchmark.results.rows("operations")} == {"its process ended: status 1"}
+
+
+def test_each_process_adds_a_reading_to_every_pair(tmp_path: Path):
+    processes = 10
+    first = scripted(tmp_path / "r.json", *[(8, "")] * 4, (3, "status -11"))
+    with pytest.raises(UsageError, match="pairs: a process ended: status -11"):
+        first.run("pairs")
+    again = scripted(tmp_path / "r.json", *[(8, "")] * (processes - 4))
+    assert len(again.missing("pairs")) == 2 * len(OPERATIONS)
+    again.run("pairs")
+    rows = list(load(tmp_path / "r.json").rows("pairs"))
+    assert {(one.tool, one.work) for one in rows} == {(tool, work.name) for tool in PAIR for work in OPERATIONS}
+    assert {len(one.readings_ns) for one in rows} == {processes}
+    assert again.script == []
 
 
 def test_a_spent_budget_leaves_the_rest_for_the_next_time(tmp_path: Path):
@@ -405,6 +464,10 @@ def test_a_childs_items_are_split_at_the_first_colon_and_the_budget_is_kept(monk
     child.serve(["cuda:0", "10", "60", "torch Timer:mm 1024 bf16", "stamps:spin 0 µs"], sent.append)
     assert sent[0] == {"version": ["torch Timer", "torch 1.0"]}
     assert [one["row"]["readings_ns"] for one in sent[1:]] == [[5.0], [3.0]]
+    sent.clear()
+    monkeypatch.setattr("accuracy.pairs.pair", lambda bench, work: (Row("one", work.name), Row("two", work.name)))
+    child.serve(["cuda:0", "10", "60", "gpubench cold:mm 1024 bf16", "gpubench cold:mm 4096 bf16"], sent.append)
+    assert [one["row"]["tool"] for one in sent] == ["one", "two"] * 2
     sent.clear()
     child.serve(["cuda:0", "10", "0", "torch Timer:mm 1024 bf16"], sent.append)
     assert [key for one in sent for key in one] == ["version"]

@@ -25,8 +25,9 @@ def _script():
 
 def test_the_figures_are_drawn_from_the_run_files_they_name():
     script = _script()
-    assert len(script.BLOCK.findall(README)) == 6
-    assert script.drawn(README) == README, "python scripts/readme.py"
+    assert len(script.BLOCK.findall(README)) == 7
+    assert {page.name for page in script.PAGES} == {"README.md", "lecture.md"}
+    assert script.main(["--check"]) == 0, "python scripts/readme.py"
 
 
 def test_a_figure_typed_by_hand_is_found():

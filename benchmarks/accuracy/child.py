@@ -1,7 +1,7 @@
 """The process in which peers run: `python -m accuracy.child DEVICE REPEATS BUDGET_S TOOL:WORK…`, a JSON row a line.
 
 What the peers print goes to stderr. It stops before an item that would begin past its budget. NVBench's tools are named
-by their first one, and give all their rows at the end.
+by their first one, and give all their rows at the end; asked for gpubench's it gives pairs, see `accuracy.pairs`.
 """
 
 from __future__ import annotations
@@ -13,19 +13,25 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 
 from accuracy.results import Row
-from accuracy.works import NVBENCH, TOOLS, WORKS
+from accuracy.works import NVBENCH, OURS, TOOLS, WORKS
 from gpubench import jsonfile
 
 
 def serve(words: Sequence[str], send: Callable[[dict[str, object]], None]) -> None:
     """Measure what the words of the command line name."""
     from accuracy import nvbench
+    from accuracy.pairs import pair
     from accuracy.peers import READINGS, Absent, Bench, version_of
 
     device, repeats, budget, *items = words
     until = time.monotonic() + float(budget)
     asked = [(TOOLS[tool], WORKS[work]) for tool, work in (item.split(":", 1) for item in items)]
     bench = Bench(device)
+    if asked and asked[0][0] is OURS[0]:
+        for _, work in asked:
+            for row in pair(bench, work):
+                send({"row": asdict(row)})
+        return
     if asked and asked[0][0] in NVBENCH:
         works = [work for _, work in asked]
         try:

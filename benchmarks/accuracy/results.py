@@ -12,7 +12,7 @@ from gpubench import jsonfile
 from gpubench.errors import UsageError
 
 SCHEMA = "gpubench.timer-accuracy/1"
-PARTS = ("durations", "operations", "fresh", "ncu")
+PARTS = ("durations", "operations", "fresh", "pairs", "ncu")
 
 
 @dataclass
@@ -74,7 +74,7 @@ class Results:
             yield from self.parts.get(name, [])
 
     def row(self, tool: str, work: str) -> Row | None:
-        """The row of a tool on a work that gave readings, of whichever part but `fresh`."""
+        """The row of a tool on a work that gave readings, of whichever part but `fresh` and `pairs`."""
         for name in ("durations", "operations", "ncu"):
             for row in self.parts.get(name, []):
                 if (row.tool, row.work) == (tool, work) and row.readings_ns:

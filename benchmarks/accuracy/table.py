@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from accuracy.judge import bias_ns, deviation, referee, variation, verdicts
+from accuracy.judge import bias_ns, deviation, pairs, referee, variation, verdicts
 from accuracy.results import PARTS, Results, Row
 from accuracy.works import DURATIONS, OPERATIONS, OURS, REFEREES, RIVALS, TOOLS
 from gpubench.units import format_duration
@@ -64,9 +64,14 @@ def page(results: Results, source: str) -> str:
         "",
         "## Fresh processes",
         "",
-        "gpubench cold, one measurement in each of several processes: coefficient of variation of what they say.",
+        "gpubench cold, one measurement in each of several processes: coefficient of variation of what they say. In as"
+        " many other processes stamps of the global timer read the same call on the same data just before gpubench did:"
+        " where both vary and their ratio does not, it is the operation that takes another time in another process, as"
+        " its data lies elsewhere.",
         "",
-        *_grid(["operation", "median", "CV", "processes"], _fresh(results)),
+        *_grid(
+            ["operation", "median", "CV", "processes", "in pairs: gpubench", "stamps", "their ratio"], _fresh(results)
+        ),
         "",
         "## Tools",
         "",
@@ -162,7 +167,9 @@ def _fresh(results: Results) -> list[list[str]]:
     for row in results.rows("fresh"):
         cv = variation(row.readings_ns)
         if row.reading_ns is not None and cv is not None:
-            rows.append([row.work, format_duration(row.reading_ns), f"{cv:.2%}", str(len(row.readings_ns))])
+            both = pairs(results, row.work)
+            beside = [f"{share:.2%}" for share in (both.own, both.stamps, both.ratio)] if both else [ABSENT] * 3
+            rows.append([row.work, format_duration(row.reading_ns), f"{cv:.2%}", str(len(row.readings_ns)), *beside])
     return rows
 
 

@@ -78,6 +78,8 @@ NCU = (
     Tool("ncu cold", "cold", True, "--cache-control all --clock-control none; median of 5 calls", 1),
     Tool("ncu hot", "hot", True, "--cache-control none --clock-control none; median of 5 calls", 1),
 )
+PAIR = (OURS[0].name, COLD_STAMPS.name)
+"""Who reads the same call on the same data, one right after the other, in each of several processes."""
 REFEREES = (STAMPS, COLD_STAMPS, *NCU)
 JUDGED = OURS[:2]
 RIVALS = (*PEERS, *NVBENCH)
