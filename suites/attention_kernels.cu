@@ -6,7 +6,8 @@
 // while tiles of K and V pass by: K, V, K, V and so on through STAGES places of shared memory, each fetched while the ones
 // before it are multiplied.
 //
-// With SWEEPS 2 the softmax is not online: all tiles of K pass by once for the maximum and the sum, and then K and V.
+// With SWEEPS 2 the softmax is not online: all tiles of K pass by once for the maximum and the sum, and then K and V. With
+// KEEP the scores are stored besides, as for a backward pass that does not compute them again.
 
 #include "attention.cuh"
 
@@ -19,6 +20,9 @@
 #ifndef SWEEPS
 #define SWEEPS 1  // over the keys
 #endif
+#ifndef KEEP
+#define KEEP 0
+#endif
 #define TILE (KEYS * PITCH)  // bytes of one place
 
 // out, and the logarithm of each query's sum of exponentials in lse[head][n]. `group` query heads share a head of K and V;
@@ -26,7 +30,11 @@
 // tiles.
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) flash_forward(
     const REAL* __restrict__ q, const REAL* __restrict__ k, const REAL* __restrict__ v, REAL* __restrict__ out,
-    float* __restrict__ lse, int n, int group, float scale) {
+    float* __restrict__ lse, int n, int group, float scale
+#if KEEP
+    , REAL* __restrict__ scores, int pitch  // [head][n][pitch], times 1 / √DIM
+#endif
+) {
     DYNAMIC_SHARED(memory);
     __shared__ int later[2];  // what is of no use while tiles pass by, and would take registers
     const int blocks = (n - 1) / ROWS + 1, warp = threadIdx.x / 32;
@@ -79,6 +87,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) flash_forward(
     for (int tile = 0; tile < tiles; ++tile) {
         Scores s = {};
         multiply_keys(s, left, queries, turn(alone + 2 * tile));
+#if KEEP
+        store_scores(scores + (long long)later[0] * n * pitch, s, row, tile * KEYS, n, pitch, scale * LN_2);
+#endif
         mask(s, row, tile * KEYS, n);
         if (SWEEPS == 1) {
             raise_to(rows, s, scale, factor);

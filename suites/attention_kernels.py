@@ -20,6 +20,7 @@ suite = Suite(__file__)
 FORMATS = {"DIM": [64, 128], "REAL": ["float16", "bfloat16"]}
 FLASH = suite.kernel("flash_forward", defines={**FORMATS, "CAUSAL": [0, 1], "SWEEPS": 1})
 TWO_SWEEPS = suite.kernel("flash_forward", defines={**FORMATS, "CAUSAL": 0, "SWEEPS": 2})
+KEEPING = suite.kernel("flash_forward", defines={**FORMATS, "DIM": [64], "CAUSAL": 0, "SWEEPS": 1, "KEEP": 1})
 RUNGS = "attention_rungs.cu"
 NAIVE_SCORES = suite.kernel("naive_scores", defines=FORMATS, source=RUNGS)
 NAIVE_VALUES = suite.kernel("naive_values", defines=FORMATS, source=RUNGS)
@@ -64,21 +65,31 @@ class Pass:
 
         return np.float32(LOG2_E / self.shape.d**0.5)
 
+    @property
+    def pitch(self) -> int:
+        """Numbers from one query's scores to the next's: whole chunks of 16 bytes."""
+        return 8 * -(-self.shape.n // 8)
+
+    def scores(self) -> Any:
+        """Room for all scores, [heads, n, pitch]."""
+        return self.device.unwritten((self.heads, self.shape.n, self.pitch), self.dtype)
+
     def bytes(self, rows: int) -> int:
         """Of so many rows of d numbers."""
         return HALF * self.shape.d * rows
 
 
-def flash(of: Pass, sweeps: int = 1) -> Any:
-    """The fused kernel, whose softmax is online, or takes two sweeps over the keys."""
+def flash(of: Pass, kernel: Any = FLASH) -> Any:
+    """The fused kernel: FLASH, TWO_SWEEPS without an online softmax, or KEEPING, which stores its scores besides."""
     import numpy as np
 
     shape = of.shape
     logarithms = of.device.unwritten((of.heads, shape.n), "float32")
-    kernel, more = (FLASH, {"CAUSAL": int(shape.causal)}) if sweeps == 1 else (TWO_SWEEPS, {})
+    more = {"CAUSAL": int(shape.causal)} if kernel is FLASH else {}
     sizes = np.int32(shape.n), np.int32(shape.heads // shape.kv_heads), of.exponent
+    kept = (of.scores(), np.int32(of.pitch)) if kernel is KEEPING else ()
     return kernel(
-        *of.operands, of.out, logarithms, *sizes, grid=of.heads * -(-shape.n // ROWS), block=THREADS,
+        *of.operands, of.out, logarithms, *sizes, *kept, grid=of.heads * -(-shape.n // ROWS), block=THREADS,
         shared_bytes=of.bytes(ROWS + STAGES * KEYS), **of.formats, **more,
     )  # fmt: skip
 
@@ -102,9 +113,8 @@ def unfused(of: Pass, tiled: bool) -> Any:
 
     n, d = of.shape.n, of.shape.d
     q, k, v = of.operands
-    pitch, down = 8 * -(-n // 8), -(-n // ROWS)
-    scores = of.device.unwritten((of.heads, n, pitch), of.dtype)
-    sizes, scale = (np.int32(n), np.int32(pitch)), np.float32(d**-0.5)
+    down, scores = -(-n // ROWS), of.scores()
+    sizes, scale = (np.int32(n), np.int32(of.pitch)), np.float32(d**-0.5)
     if tiled:
         multiply = TILED_SCORES(
             q, k, scores, *sizes, scale, grid=of.heads * down * -(-n // KEYS), block=THREADS,
@@ -126,12 +136,16 @@ def unfused(of: Pass, tiled: bool) -> Any:
 BY = {
     "naive": lambda of: unfused(of, tiled=False),
     "tiled": lambda of: unfused(of, tiled=True),
-    "two-sweeps": lambda of: flash(of, sweeps=2),
+    "two-sweeps": lambda of: flash(of, TWO_SWEEPS),
+    "keeping": lambda of: flash(of, KEEPING),
     "outer-keys": outer_keys,
     "flash": flash,
 }
-"""The rungs: plain loops, tiles that are not fused, fused without an online softmax, fused in the order of the first
-FlashAttention, and FlashAttention."""
+"""The rungs: plain loops, tiles that are not fused, fused without an online softmax, fused and online with its scores
+stored for a backward pass that does not compute them again, fused in the order of the first FlashAttention, and
+FlashAttention."""
+STORING = ("naive", "tiled", "keeping")
+"""Those that need room for all scores."""
 
 
 def forward(device: Any, by: str, shape: Shape, dtype: str, last: bool = False) -> Workload:
@@ -140,8 +154,10 @@ def forward(device: Any, by: str, shape: Shape, dtype: str, last: bool = False) 
     import torch
 
     stored, free = attention_traffic.needed("naive", shape, HALF), device.free_bytes()
-    if by in ("naive", "tiled") and free is not None and stored > free:
+    if by in STORING and free is not None and stored > free:
         raise Skip(f"needs {stored / 1e9:.3g} GB, free {free / 1e9:.3g} GB")
+    if by == "keeping" and shape.d != 64:
+        raise Skip("scores are kept at d = 64 only: wider heads leave no registers for it")
     operands = attention_torch.drawn(device, shape, dtype, last)
     of = Pass(device, shape, dtype, operands, device.unwritten(tuple(operands[0].shape), dtype))
     return Workload(run=BY[by](of), output=of.out, **attention_torch.held(torch, operands, shape, dtype))
@@ -154,7 +170,7 @@ HEADS, DTYPE = Axis([16], cpu=[1]), Axis(["float16"], choices=["float16", "bfloa
     by=Axis(list(BY)), n=Axis([1024], cpu=[64]), d=Axis([64]), batch=Axis([16], cpu=[1]), heads=HEADS, dtype=DTYPE
 )
 def ladder(device: Any, by: str, n: int, d: int, batch: int, heads: int, dtype: str) -> Workload:
-    """Kernels of our own: in plain loops, in tiles, fused in two sweeps, in the first version's order, and online."""
+    """Kernels of our own: plain loops, tiles, fused in two sweeps, keeping scores, the first version's order, all."""
     return forward(device, by, Shape(batch, heads, heads, n, d), dtype)
 
 
@@ -227,6 +243,8 @@ SAME = 0.8, 1.25
 """The same where one tile holds all keys: the logarithms of sums are written by one of them only."""
 SLOWER, MORE = 1.1, 2
 """Time or bytes without an ingredient over those with all, one of which is enough."""
+INGREDIENTS = {"the online softmax": "two-sweeps", "fusion": "tiled"}
+"""What a rung is without."""
 KNOWN = 0.05
 """Half of the interval of a time over its median."""
 NO_COUNTERS = "no counters: inferred from time"
@@ -260,13 +278,17 @@ def keys_outside(view: Any) -> Finding:
 
 @suite.claim("C71")
 def each_ingredient(view: Any) -> Finding:
-    """Fusion and the online softmax, left out one at a time with the same tiles, cost time or bytes."""
+    """Fusion, the online softmax and recomputation, left out one at a time with the same tiles, cost time or bytes.
+
+    What recomputation saves is what the forward pass stores without it; files made before December 2026 lack that row.
+    """
     view.needs_gpu("the kernels are those of a GPU")
     full = view.one("ladder", by="flash")
     same = {**full.params, "by": None}
     effects, counted = list[Effect](), False
-    for what, by in (("the online softmax", "two-sweeps"), ("fusion", "tiled")):
-        row = view.one("ladder", **{**same, "by": by})
+    rows = {what: view.one("ladder", **{**same, "by": by}) for what, by in INGREDIENTS.items()}
+    keeping = view.maybe("ladder", **{**same, "by": "keeping"})
+    for what, row in (rows | ({} if keeping is None else {"recomputation": keeping})).items():
         time, moved = view.ratio(row, full), [dram(view, each) for each in (row, full)]
         name = f"without {what} over with all"
         if time.low < SLOWER and None not in moved:
@@ -283,9 +305,13 @@ def each_ingredient(view: Any) -> Finding:
     return Finding(
         effects=tuple(effects),
         controls=(Effect("how well the time with all is known", width, "1", at_most=KNOWN),),
-        prediction={"products_without_online_softmax": 3 / 2, "passes_without_fusion": 4},
+        prediction={
+            "products_without_online_softmax": 3 / 2,
+            "passes_without_fusion": 4,
+            "bytes_without_recomputation": 1 + full.params["n"] / (4 * full.params["d"]),
+        },
         proof="A" if counted else "B",
-        note="recomputation is the backward pass's: C70",
+        note="" if keeping is not None else "recomputation is the backward pass's: C70",
     )
 
 

@@ -86,18 +86,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2) tiled_scores(
     Left left;
     keep_queries(left, window + warp * 32 * PITCH);
     multiply_keys(s, left, window + warp * 32 * PITCH, window + ROWS * PITCH);
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-        const int at = row + warp * 32 + query_of(i / 2, i % 2);
-        REAL* to = scores + (head * n + at) * pitch + key + threadIdx.x % 4 * 2;
-#pragma unroll
-        for (int j = 0; j < KEYS / 8; ++j) {
-            const float *two = &s[i / 2][j][i % 2 * 2];
-            if (at < n && key + 8 * j < pitch) {
-                *reinterpret_cast<unsigned*>(to + 8 * j) = packed<REAL>(two[0] * scale, two[1] * scale);
-            }
-        }
-    }
+    store_scores(scores + head * n * pitch, s, row + warp * 32, key, n, pitch, scale);
 }
 
 // A block ROWS rows of the output, from tiles of ROWS × KEYS weights and KEYS values in two stages. Blocks: heads × ceil(n /

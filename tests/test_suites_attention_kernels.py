@@ -17,6 +17,7 @@ from builders import make_run
 from machine import BENCHMARKS, FOLDER, SUITES, build, emulated, entries, globals_of, judged
 from worlds import STATEMENTS, World
 from worlds.attention_kernels import BESIDE, COUNTED, LADDER, TIMED
+from worlds.attention_kernels import KEEPING as KEEPING_ROW
 
 from gpubench import claims
 from gpubench.errors import Skip, WrongResult
@@ -34,7 +35,7 @@ NARROW, WIDE = (64, "float16"), (128, "bfloat16")
 def built(cpu: Any, broken: Path) -> None:
     """Every build of the tests below, made at once."""
     narrow, wide = (dict(zip(("d", "dtype"), each, strict=True)) for each in (NARROW, WIDE))
-    rungs = [("tiled", narrow), ("tiled", wide), ("two-sweeps", narrow)]
+    rungs = [("tiled", narrow), ("tiled", wide), ("two-sweeps", narrow), ("keeping", narrow)]
     made = [ours(cpu, 1, *NARROW), ours(cpu, 1, *WIDE, mask="causal")]
     made += [build(cpu, "attention-kernels/ladder", by=by, n=1, batch=1, heads=1, **kind) for by, kind in rungs]
     kernels = [each.run[0] if isinstance(each.run, tuple) else each.run for each in made]
@@ -104,6 +105,32 @@ def test_a_rung_is_right_at_any_length(cpu: Any, by: str, n: int, d: int, dtype:
 @pytest.mark.parametrize("n", [1, 63, 130])
 def test_two_sweeps_are_right_at_any_length(cpu: Any, n: int) -> None:
     right(cpu, build(cpu, "attention-kernels/ladder", by="two-sweeps", n=n, d=64, dtype="float16", batch=1, heads=1))
+
+
+@pytest.mark.parametrize("n", [1, 63, 130])
+def test_the_scores_that_are_kept_are_those_of_the_definition(cpu: Any, n: int) -> None:
+    workload = build(cpu, "attention-kernels/ladder", by="keeping", n=n, d=64, dtype="float16", batch=1, heads=2)
+    right(cpu, workload)
+    q, k = workload.run.args[:2]
+    scores, pitch = workload.run.args[-2:]
+    assert tuple(scores.shape) == (2, n, pitch)
+    exact = (q.double() @ k.double().mT / 8).view(2, n, n)
+    torch.testing.assert_close(scores[..., :n].double(), exact, rtol=2e-3, atol=2e-3)
+
+
+def test_scores_of_wide_heads_are_not_kept(cpu: Any) -> None:
+    with pytest.raises(Skip, match="at d = 64 only"):
+        build(cpu, "attention-kernels/ladder", by="keeping", n=1, d=128, dtype="float16", batch=1, heads=1)
+
+
+def test_what_a_pass_stores_that_keeps_its_scores(cpu: Any) -> None:
+    """Bytes over those of one that does not: the model's, where n is large beside d."""
+    shape = {"n": 1024, "d": 64, "batch": 1, "heads": 1, "dtype": "float16"}
+    kept, ours_ = (build(cpu, "attention-kernels/ladder", by=by, **shape) for by in ("keeping", "flash"))
+    scores = kept.run.args[-2]
+    assert kept.bytes == ours_.bytes, "compulsory bytes are those of the operation"
+    predicted = World("C71", [*LADDER, KEEPING_ROW], {}, None).judged()["prediction"]["bytes_without_recomputation"]
+    assert (kept.bytes + scores.nbytes) / kept.bytes == predicted == 5
 
 
 BROKEN = [
@@ -230,6 +257,15 @@ def test_with_counters_bytes_are_judged_and_time_is_shown() -> None:
     assert (counted["proof"], [effect["verdict"] for effect in counted["effects"]]) == ("A", ["HOLDS", "INFO"])
     assert (timed["proof"], timed["note"]) == ("B", "no counters: inferred from time")
     assert World("C65", TIMED[:2], {}, None).judged()["verdict"] == "NOT RUN"
+
+
+def test_recomputation_is_judged_where_it_was_measured() -> None:
+    old, new = (World("C71", rows, {}, None).judged() for rows in (LADDER, [*LADDER, KEEPING_ROW]))
+    assert [effect["name"] for effect in new["effects"]][2] == "time without recomputation over with all"
+    assert (old["note"], new["note"]) == ("recomputation is the backward pass's: C70", None)
+    assert old["verdict"] == new["verdict"] == "HOLDS"
+    idle = World("C71", [*LADDER, replace(KEEPING_ROW, us=1000)], {}, None).judged()
+    assert idle["verdict"] == "PARTLY"
 
 
 def test_an_unsteady_time_is_no_measure() -> None:

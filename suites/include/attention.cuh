@@ -252,6 +252,23 @@ __device__ __forceinline__ void store_logarithms(float* lse, const Queries& rows
     }
 }
 
+// Scores times a factor to a head's [n][pitch], where the warp's queries begin with `row` and the tile's keys with `key`.
+__device__ __forceinline__ void store_scores(
+    REAL* scores, const Scores& s, int row, int key, int n, int pitch, float factor) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+        const int at = row + query_of(i / 2, i % 2);
+        REAL* to = scores + (long long)at * pitch + key + threadIdx.x % 4 * 2;
+#pragma unroll
+        for (int j = 0; j < KEYS / 8; ++j) {
+            const float* two = &s[i / 2][j][i % 2 * 2];
+            if (at < n && key + 8 * j < pitch) {
+                *reinterpret_cast<unsigned*>(to + 8 * j) = packed<REAL>(two[0] * factor, two[1] * factor);
+            }
+        }
+    }
+}
+
 // o times a factor of each query to out[row ...] of a head, by way of 32 rows of shared memory that only this warp uses, so
 // that 16 bytes go at a time.
 __device__ __forceinline__ void store(REAL* out, const Output& o, const float (&factor)[2][2], char* rows, int row, int n) {
