@@ -172,6 +172,12 @@ def test_without_counters_errors_alone_are_judged() -> None:
         "slope of bytes over the length, naive": pytest.approx(2),
         "slope of bytes over the length, flash": pytest.approx(1),
     }  # fmt: skip
+    reads = {row.words: {"l2_sectors_read": row.counters["dram_bytes_read"] * int(row.words.split("n=")[1])}
+             for row in lengths(True, {"flash": 0})}  # fmt: skip
+    from_l2 = World("C63", errors() + lengths(True, {"naive": 1, "flash": 0}), {}, None).judged(reads)
+    assert {"slope of bytes read from the L2, flash": pytest.approx(2)}.items() <= {
+        effect["name"]: effect["value"] for effect in from_l2["effects"]
+    }.items()
     assert not World("C63", errors(), {}, None, device=CPU).judged()["note"].startswith("no counters")
 
 
