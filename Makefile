@@ -3,6 +3,8 @@ PYTHON ?= python3
 CONSTRAINTS ?= constraints.txt
 BENCH ?= results/bench
 
+BROWSER := chromium chromium-driver
+
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
@@ -11,7 +13,7 @@ PIN := $(if $(CONSTRAINTS),--constraint $(CONSTRAINTS))
 STAMP := $(VENV)/.installed$(subst /,-,$(addprefix -,$(CONSTRAINTS)))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-slow test-gpu check kernels pictures bench bench-startup wheel-check clean
+.PHONY: help setup run browser test test-slow test-gpu check kernels pictures bench bench-startup wheel-check clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r t d; do printf '  %-20s %s\n' "$$t" "$$d"; done
@@ -44,7 +46,14 @@ run: setup ## measure the matmul curve of this machine and draw its roofline
 test: setup ## the tests that need no GPU (a few minutes)
 	$(BIN)/python -m pytest -q -n 2 tests
 
-test-slow: setup ## tests that take long: faults and whole runs
+browser: ## a headless Chromium for the slow tests, from the distribution, where one is to be had
+	@if { command -v chromium || command -v chromium-browser; } >/dev/null && command -v chromedriver >/dev/null; then :; \
+	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	  { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq --no-install-recommends $(BROWSER); } >/dev/null \
+	    || echo 'Chromium could not be installed; the tests that need it are skipped'; \
+	else echo 'no Chromium here: the tests that need it are skipped (as root: apt-get install $(BROWSER))'; fi
+
+test-slow: setup browser ## tests that take long: faults, whole runs, reports in a browser
 	$(BIN)/python -m pytest -q tests/slow
 
 test-gpu: setup ## tests that need a CUDA device
@@ -63,6 +72,7 @@ kernels: setup ## compile the suites' CUDA C for every architecture, on any mach
 pictures: setup ## draw the pictures and figures of README and docs again, from the reference runs
 	$(BIN)/python scripts/pictures.py
 	$(BIN)/python scripts/readme.py
+	$(BIN)/python scripts/falls.py
 	$(BIN)/python scripts/accuracy.py
 
 bench: setup ## how good gpubench is itself: start-up and, on a GPU, its timers and ceilings beside their peers (10 minutes)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -89,32 +89,37 @@ class Baselines:
         which = "name one" if run is None else "none is of the device of the new run"
         raise UsageError(f"baseline {name!r} has runs of {len(found)} devices: {which}", listed)
 
-    def save(self, name: str, run: Run, replace: bool = False, add: bool = False) -> Path:
-        """Keep a copy of a run under a name; the path of the copy.
+    def save(self, name: str, runs: Run | Sequence[Run], replace: bool = False, add: bool = False) -> list[Path]:
+        """Keep copies of runs under a name; the paths of the copies.
 
-        Where the name has runs of such a device already, `replace` puts this one in their place and `add` keeps it
-        beside them. UsageError where neither is said, or where the run is none to hold others against.
+        Where the name has runs of such a device already, `replace` puts these in their place and `add` keeps them
+        beside them. UsageError where neither is said, where a run is none to hold others against, or is kept already:
+        then nothing is written.
         """
         check_name(name)
-        fingerprint = _fit(run)
-        kept = next((one for one in self._of(name) if one.fingerprint == fingerprint), None)
-        paths = () if kept is None else kept.paths
-        if paths and add:
-            self._refuse_twice(name, run, paths)
-        elif paths and not replace:
-            count = "a run" if len(paths) == 1 else f"{len(paths)} runs"
-            hint = "--replace, or --add to keep both"
-            raise UsageError(f"baseline {name!r} has {count} of this device already", hint)
+        found = sorted([runs] if isinstance(runs, Run) else runs, key=lambda run: run.started_at)
+        groups: dict[str, list[Run]] = {}
+        for run in found:
+            groups.setdefault(_fit(run), []).append(run)
+        kept = {one.fingerprint: one.paths for one in self._of(name) if one.fingerprint in groups}
+        for fingerprint, group in groups.items():
+            self._check(name, group, kept.get(fingerprint, ()), replace, add)
         folder = self.folder / name
-        path = folder / (_file_name(fingerprint, _number(paths[-1]) + 1) if paths and add else _file_name(fingerprint))
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise jsonfile.cannot_write(path, error) from None
-        jsonfile.write_atomic(path, runfile.encode(run), replace=replace)
-        if replace:
-            _delete(other for other in paths if other != path)
-        return path
+            raise jsonfile.cannot_write(folder, error) from None
+        written = []
+        for fingerprint, group in groups.items():
+            there = kept.get(fingerprint, ())
+            begin = _number(there[-1]) + 1 if there and add else 1
+            paths = [folder / _file_name(fingerprint, number) for number, _ in enumerate(group, begin)]
+            for path, run in zip(paths, group, strict=True):
+                jsonfile.write_atomic(path, runfile.encode(run), replace=replace)
+            if replace:
+                _delete(other for other in there if other not in paths)
+            written += paths
+        return written
 
     def remove(self, word: str) -> list[Path]:
         """Delete the runs of NAME, or of NAME/FINGERPRINT alone; the files that are gone."""
@@ -137,11 +142,19 @@ class Baselines:
                 found.setdefault(match[1], []).append(self.folder / name / file)
         return [Baseline(name, each, tuple(sorted(found[each], key=_number))) for each in sorted(found)]
 
-    def _refuse_twice(self, name: str, run: Run, paths: tuple[Path, ...]) -> None:
-        """A run that counts twice would make the spread of a baseline look smaller than it is."""
-        for path in paths:
-            if read(path).run_id == run.run_id:
+    def _check(self, name: str, group: Sequence[Run], there: Sequence[Path], replace: bool, add: bool) -> None:
+        """UsageError where runs of one device may not be kept beside those that are there. A run that counts twice
+        would make the spread of a baseline look smaller than it is."""
+        if there and not (replace or add):
+            count = "a run" if len(there) == 1 else f"{len(there)} runs"
+            raise UsageError(
+                f"baseline {name!r} has {count} of this device already", "--replace, or --add to keep both"
+            )
+        known = {read(path).run_id for path in there} if add else set()
+        for run in group:
+            if run.run_id in known:
                 raise UsageError(f"baseline {name!r} holds run {run.run_id} already", "add another run of this device")
+            known.add(run.run_id)
 
 
 def read(path: Path) -> Run:

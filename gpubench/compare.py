@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from typing import Literal
 
 from gpubench import causes, comparable, judge
@@ -36,11 +35,7 @@ class _Rules:
 
     def evidence(self, record: Record) -> Evidence:
         """What a row of the new run is judged by."""
-        margin = self.margin
-        for pattern, special in self.margins.items():
-            names = (record.suite, f"{record.suite}/{record.benchmark}", _id(record))
-            if any(name == pattern or fnmatchcase(name, pattern) for name in names):
-                margin = special
+        margin = judge.margin_of(record, self.margin, self.margins)
         known = self.history.get(_key(record), ()) if self.history else ()
         earlier = [each for each in known if each.status == "ok" and not comparable.row_mismatches(each, record)]
         return Evidence(margin, earlier, self.instead)
@@ -206,7 +201,7 @@ def _row(
         row.subject.append(f"kernel: {ran}")
     otherwise = [] if base.conditions == new.conditions else comparable.asked_mismatches(base, new)
     if not otherwise and (base.status != "ok" or new.status != "ok"):
-        row.verdict, row.reason = _without_figure(base, new)
+        row.verdict, row.reason = without_figure(base, new)
         return row
     row.mismatches = [*otherwise, *mismatches, *comparable.row_mismatches(base, new, mismatches)]
     reason = judge.invalid(base, new)
@@ -233,7 +228,7 @@ def _alone(record: Record, gone: bool) -> tuple[Verdict, str | None]:
     return ("failed", f"not in the base; {said}") if record.status in FAILED else ("new", said)
 
 
-def _without_figure(base: Record, new: Record) -> tuple[Verdict, str]:
+def without_figure(base: Record, new: Record) -> tuple[Verdict, str]:
     """A matched row that gives no figure on one side or on either. To be skipped is no failure; but a row of the base
     that gives no figure any more is missing."""
     was, now = _status(base), _status(new)

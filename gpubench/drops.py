@@ -30,6 +30,9 @@ MOST = 0.4
 """The share of a fall, as a logarithm, that its cause accounts for at the least."""
 LEFT_OVER = 0.5
 """The share of a fall that may be left over; beyond that its cause is unknown."""
+AS_MUCH = 0.6
+"""The share of the first cause, as a logarithm, from which the second is a cause as well: the two cannot be told apart
+by so little."""
 WORTH_A_WORD = 0.15
 """The share of a fall from which a cause beside the first is named."""
 ALIGNED = 16
@@ -73,6 +76,15 @@ class Drop:
         if abs(math.log(self.left_over)) > LEFT_OVER * whole or math.log(self.parts[0].times) < MOST * whole:
             return "unknown"
         return self.parts[0].cause
+
+    @property
+    def causes(self) -> tuple[Cause, ...]:
+        """The cause, and the second part where that is nearly as large."""
+        if self.cause == "unknown":
+            return ("unknown",)
+        first, *others = self.parts
+        near = [part.cause for part in others[:1] if math.log(part.times) >= AS_MUCH * math.log(first.times)]
+        return (first.cause, *near)
 
     @property
     def worth_a_word(self) -> tuple[Part, ...]:

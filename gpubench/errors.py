@@ -30,6 +30,10 @@ class DeviceUnavailable(GpubenchError):
     """The device asked for is not here: says what was looked for and what was found."""
 
 
+class NotComparable(GpubenchError):
+    """Nothing that can be measured here may be held against what was asked for: says what differs."""
+
+
 class DeviceLost(GpubenchError):
     """The device, or the process that owned it, is gone: ends the worker; the parent goes on with a new one."""
 

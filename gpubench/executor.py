@@ -113,8 +113,9 @@ class InProcess:
 class WorkerProcess:
     """Measures in a worker, `python -m gpubench.worker`, over JSON lines on its standard input and output.
 
-    `timeout` is what one case may take, in seconds. The worker runs in a session of its own, so that Ctrl-C reaches
-    only the parent, and ends by itself when the parent is gone.
+    `timeout` is what one case may take, in seconds; `package` a folder in which the worker finds this gpubench, where
+    it is not to find what else lies beside it. The worker runs in a session of its own, so that Ctrl-C reaches only the
+    parent, and ends by itself when the parent is gone.
     """
 
     def __init__(
@@ -127,6 +128,7 @@ class WorkerProcess:
         python: str = sys.executable,
         echo: bool = False,
         environment: Mapping[str, str] | None = None,
+        package: Path | None = None,
     ) -> None:
         self.device = device
         self.bench = bench
@@ -135,6 +137,7 @@ class WorkerProcess:
         self.python = python
         self.echo = echo
         self.environment = environment
+        self.package = package
         self._worker: _Worker | None = None
         self.hello = self._open()
 
@@ -217,7 +220,7 @@ class WorkerProcess:
         return self._worker
 
     def _open(self) -> Hello:
-        worker = self._worker = _Worker(self.python, self.echo, self.environment)
+        worker = self._worker = _Worker(self.python, self.echo, self.environment, self.package)
         try:
             worker.send({"open": self.device, "timer": self.timer})
             answer = worker.receive(time.monotonic() + OPEN_TIMEOUT)
@@ -241,8 +244,10 @@ class WorkerProcess:
 class _Worker:
     """The process, its two pipes and the threads that drain them."""
 
-    def __init__(self, python: str, echo: bool, environment: Mapping[str, str] | None) -> None:
-        env = with_our_package(os.environ if environment is None else environment)
+    def __init__(
+        self, python: str, echo: bool, environment: Mapping[str, str] | None, package: Path | None = None
+    ) -> None:
+        env = with_our_package(os.environ if environment is None else environment, package)
         self.process = subprocess.Popen(
             # -P: a file of the user's does not stand in for a module; -u: nothing that was printed is lost
             [python, "-P", "-u", "-m", "gpubench.worker"],
@@ -325,9 +330,10 @@ class _Worker:
                 pipe.close()
 
 
-def with_our_package(environment: Mapping[str, str]) -> dict[str, str]:
-    """The environment for another Python that must find this very gpubench, installed or not."""
-    root = str(Path(__file__).resolve().parent.parent)
+def with_our_package(environment: Mapping[str, str], package: Path | None = None) -> dict[str, str]:
+    """The environment for another Python that must find this very gpubench, installed or not: in the folder `package`,
+    else where it is."""
+    root = str(package or Path(__file__).resolve().parent.parent)
     return dict(environment) | {"PYTHONPATH": os.pathsep.join(filter(None, [root, environment.get("PYTHONPATH", "")]))}
 
 

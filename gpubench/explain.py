@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from gpubench import drops, reasons
+from gpubench import drops, limits, reasons
 from gpubench.fitted import Fitted, shape
-from gpubench.model.kernel_facts import Facts, facts
-from gpubench.reasons import Case, Reason
-from gpubench.result import Ceiling, Param, Record, Run
+from gpubench.model.kernel_facts import Facts, facts, short_name
+from gpubench.reason import Case, Rated, Reason, Roof
+from gpubench.result import WAY, Param, Record, Run
 from gpubench.stats import percentile
 from gpubench.telemetry import held_mhz
 from gpubench.units import format_bytes, format_duration, format_rate, three_digits
@@ -54,11 +54,12 @@ class Explanation:
 
 @dataclass(frozen=True)
 class Roofs:
-    """The ceilings over a row: of its dtype, of DRAM, and of the memory it uses."""
+    """The roofs over a row: of its dtype, of DRAM, of the memory it uses, and of the L2."""
 
-    compute: Ceiling | None = None
-    memory: Ceiling | None = None
-    level: Ceiling | None = None
+    compute: Roof | None = None
+    memory: Roof | None = None
+    level: Roof | None = None
+    l2: Roof | None = None
 
 
 def explanation(
@@ -73,7 +74,7 @@ def explanation(
     over = roofs or Roofs()
     case = Case(
         record, run.device, over.compute, over.memory, over.level, fitted.products.get(record.id), fitted.time(record),
-        siblings,
+        siblings, over.l2,
     )  # fmt: skip
     found = tuple(reasons.of(case))
     return Explanation(record, found, tuple(_figures(case, fitted, own)), best_neighbour(record, siblings))
@@ -83,14 +84,33 @@ def best_neighbour(record: Record, siblings: Sequence[Record]) -> Neighbour | No
     """The row with the best headline among those like this one: of the same conditions, sizes that all change by one
     ratio and hardly, or one other parameter changed. None where none is better."""
     found = []
+    if record.params.get(WAY, "right") == "wrong":
+        return None  # its time is no time of its work
     for row in siblings:
         times = _better(record, row)
         changed = {name: value for name, value in row.params.items() if record.params.get(name) != value}
-        if times is not None and times >= BETTER and row.conditions == record.conditions and _near(record, changed):
-            larger = shape(record) is not None and changed.keys() <= set("mnk")
-            larger = larger and all(int(value) > int(record.params[name]) for name, value in changed.items())
-            found.append(Neighbour(row, changed, times, larger and _sooner(record, row)))
+        if times is None or times < BETTER or row.conditions != record.conditions or not _near(record, changed):
+            continue
+        if not _same_task(record, row, changed):
+            continue
+        larger = shape(record) is not None and changed.keys() <= set("mnk")
+        larger = larger and all(int(value) > int(record.params[name]) for name, value in changed.items())
+        found.append(Neighbour(row, changed, times, larger and _sooner(record, row)))
     return max(found, key=lambda each: each.times, default=None)
+
+
+def _same_task(record: Record, row: Record, changed: Mapping[str, Param]) -> bool:
+    """Whether the other row is one to take in place of this one. Rates may be compared between sizes; times only of the
+    same work, or of another way (`by`, `way`) to the same result. Where a name makes for other work, as a sparse
+    product for a dense one, the better rate must be the shorter time as well."""
+    mine, other = record.work, row.work
+    same = mine is not None and other is not None and (mine.flops, mine.bytes) == (other.flops, other.bytes)
+    sizes = all(isinstance(value, int) for value in changed.values())
+    known = mine is not None and mine.flops + mine.bytes > 0
+    if changed.keys() <= {"by", WAY} or (same and (known or not sizes)):
+        return True
+    rate = record.primary is not None and record.primary.unit != "ns"
+    return rate and (sizes or _sooner(record, row))
 
 
 def _better(record: Record, row: Record) -> float | None:
@@ -100,7 +120,7 @@ def _better(record: Record, row: Record) -> float | None:
         return None
     if record.work is not None and row.work is not None and record.work.dtype != row.work.dtype:
         return None  # another format is another problem
-    if {"implausible", "below-resolution"} & {*row.flags} or row.params.get("way", "right") != "right":
+    if {"implausible", "below-resolution"} & {*row.flags} or row.params.get(WAY, "right") == "wrong":
         return None
     return other.value / mine.value if mine.direction == "higher" else mine.value / other.value
 
@@ -111,15 +131,25 @@ def _sooner(record: Record, row: Record) -> bool:
 
 
 def _near(record: Record, changed: Mapping[str, Param]) -> bool:
+    """One name changed; or sizes, be they written 1024x512x64, that all change by as much, and hardly."""
     if not changed or not changed.keys() <= record.params.keys():
         return False
     pairs = [(record.params[name], value) for name, value in changed.items()]
-    if not all(isinstance(old, int) and isinstance(new, int) for old, new in pairs):
+    sizes = [(_sizes(old), _sizes(new)) for old, new in pairs]
+    if not all(old and len(old) == len(new) for old, new in sizes):
         return len(pairs) == 1
-    steps = [(int(old), int(str(new))) for old, new in pairs]
+    steps = [(old, new) for olds, news in sizes for old, new in zip(olds, news, strict=True) if old != new]
     return len({new - old for old, new in steps}) == 1 and all(
         abs(new - old) <= max(STEP, NEAR * old) for old, new in steps
     )
+
+
+def _sizes(value: Param) -> list[int]:
+    """The whole numbers that a value is, or that it holds with an x between; none of a name."""
+    if isinstance(value, int):
+        return [value]
+    parts = value.split("x")
+    return [int(part) for part in parts] if len(parts) > 1 and all(part.isdecimal() for part in parts) else []
 
 
 def _figures(case: Case, fitted: Fitted, own: Collection[str]) -> Iterator[tuple[str, str, str]]:
@@ -129,13 +159,14 @@ def _figures(case: Case, fitted: Fitted, own: Collection[str]) -> Iterator[tuple
     headline = record.primary
     if headline is not None and headline.unit in ("FLOP/s", "B/s"):
         roof = case.compute if headline.unit == "FLOP/s" else case.level or case.memory
-        share = f"{100 * headline.value / roof.value:.0f} % of {roof.name}, measured here" if roof else ""
+        how = "by the device's facts" if isinstance(roof, Rated) else "measured here"
+        share = f"{100 * headline.value / roof.value:.0f} % of {roof.name}, {how}" if roof else ""
         yield "rate", format_rate(headline.value, headline.unit), share
     if work is not None and work.flops and work.bytes:
-        side = reasons.bound(case)
+        side = limits.bound(case)
         limit = f"under the roof of {side}" if side else "of the algorithm"
         yield "intensity", f"{three_digits(work.flops / work.bytes)} FLOP/B", limit
-    moved = reasons.dram_bytes(record)
+    moved = limits.dram_bytes(record)
     if work is not None and work.bytes:
         counted = "compulsory" if moved is None else f"compulsory; DRAM moved {format_bytes(moved)}, counted"
         yield "bytes", format_bytes(work.bytes), counted
@@ -147,11 +178,13 @@ def _figures(case: Case, fitted: Fitted, own: Collection[str]) -> Iterator[tuple
     if peak := record.telemetry.get("peak_bytes"):
         yield "memory", format_bytes(peak), "at the most in one call"
     yield from _of_product(case, fitted)
-    for kernel in record.kernels[:KERNELS]:
+    longest = sorted(record.kernels, key=lambda kernel: -(kernel.ns or 0))  # in their order where no times are known
+    for kernel in longest[:KERNELS]:
         sizes = " of ".join("×".join(map(str, size)) for size in (kernel.grid, kernel.block) if size)
-        registers = f", {kernel.registers} registers" if kernel.registers else ""
         words = said(facts(kernel.name, kernel.kind, own))
-        yield "kernel", f"{kernel.count}× {kernel.name}", f"{words} {sizes}{registers}"
+        took = format_duration(kernel.ns) if kernel.ns is not None else ""
+        more = [took, sizes, f"{kernel.registers} registers" if kernel.registers else ""]
+        yield "kernel", f"{kernel.count}× {short_name(kernel.name)}", f"{words} {', '.join(filter(None, more))}"
     if len(record.kernels) > KERNELS:
         yield "kernels", f"{len(record.kernels) - KERNELS} more", ""
     yield from _predicted(record)

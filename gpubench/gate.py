@@ -10,7 +10,11 @@ from gpubench.exits import Exit
 from gpubench.nearest import did_you_mean
 from gpubench.verdict import Judged, Row, Verdict
 
-FAIL_ON: dict[str, Verdict] = {verdict.replace(" ", "-"): verdict for verdict in get_args(Verdict) if verdict != "same"}
+UNCHANGED: frozenset[Verdict] = frozenset({"same", "equivalent"})
+"""Verdicts that nobody fails a build on."""
+FAIL_ON: dict[str, Verdict] = {
+    verdict.replace(" ", "-"): verdict for verdict in get_args(Verdict) if verdict not in UNCHANGED
+}
 """The words of --fail-on, and the verdict each means."""
 NONE = "none"
 """The word of --fail-on for no verdict at all."""
@@ -18,6 +22,8 @@ DEFAULT = "regression,suspect,failed,missing"
 APART: Verdict = "not comparable"
 LIKE_MISSING: frozenset[Verdict] = frozenset({"invalid", APART})
 """Verdicts on rows of the base that are not there to be judged any more than a missing one is."""
+UNDECIDED: Verdict = "inconclusive"
+"""What a measurement in pairs says of a row where two runs would say `suspect` or nothing."""
 
 EXITS: dict[Verdict, Exit] = {
     "regression": Exit.REGRESSION,
@@ -27,6 +33,7 @@ EXITS: dict[Verdict, Exit] = {
     "invalid": Exit.FAILED,
     "not comparable": Exit.FAILED,  # where others are; where all are, decide() says so
     "suspect": Exit.UNDECIDED,
+    "inconclusive": Exit.UNDECIDED,
     "better": Exit.UNDECIDED,  # this and the next three: what a build may want a person to look at
     "improvement": Exit.UNDECIDED,
     "fixed": Exit.UNDECIDED,
@@ -36,8 +43,8 @@ EXITS: dict[Verdict, Exit] = {
 
 
 def parse(text: str) -> frozenset[Verdict]:
-    """The verdicts that `regression,suspect` fails a build on; `missing` brings with it LIKE_MISSING. UsageError names
-    a word that is none of FAIL_ON."""
+    """The verdicts that `regression,suspect` fails a build on; `missing` brings with it LIKE_MISSING, `suspect` brings
+    UNDECIDED. UsageError names a word that is none of FAIL_ON."""
     words = [word.strip() for word in text.split(",")]
     if words == [NONE]:
         return frozenset()
@@ -49,7 +56,8 @@ def parse(text: str) -> frozenset[Verdict]:
         if word not in FAIL_ON:
             raise UsageError(f"--fail-on: no verdict {word!r}{did_you_mean(word, FAIL_ON)}", ", ".join(FAIL_ON))
     verdicts = {FAIL_ON[word] for word in words}
-    return frozenset(verdicts | LIKE_MISSING if "missing" in verdicts else verdicts)
+    verdicts |= LIKE_MISSING if "missing" in verdicts else set()
+    return frozenset(verdicts | {UNDECIDED} if "suspect" in verdicts else verdicts)
 
 
 def failing(judged: Judged, fail_on: Collection[str]) -> list[Row]:

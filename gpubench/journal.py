@@ -21,7 +21,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from gpubench import jsonfile, runfile
+from gpubench import abfile, jsonfile, runfile
 from gpubench.errors import UsageError
 from gpubench.result import Record, Run, RunStatus
 
@@ -38,7 +38,8 @@ _FIXED = frozenset({"schema", "run_id", "status", "records"})
 
 
 class RunWriter:
-    """Keeps one run on the disk while it is measured. It owns `run.records`: rows enter by `add` alone.
+    """Keeps one run on the disk while it is measured. It owns `run.records`: rows enter by `add` alone. An A/B
+    measurement (`gpubench.abfile`) is kept in the same way.
 
     A run file that another run wrote at `path` stays whole until `close`: with `replace=False` it is a UsageError, with
     `replace=True` it is replaced then. `clock` gives seconds, for the pace of rewriting.
@@ -89,7 +90,8 @@ class RunWriter:
 
     def update(self, **fields: Any) -> None:
         """Set fields of the run, such as its ceilings, and save them."""
-        if wrong := sorted(set(fields) - {field.name for field in dataclasses.fields(Run)} | set(fields) & _FIXED):
+        known = {field.name for field in dataclasses.fields(self.run)}
+        if wrong := sorted(set(fields) - known | set(fields) & _FIXED):
             raise TypeError(f"a run has no such field to set: {', '.join(wrong)}")
         line = _line("update", jsonfile.dumps({name: runfile.plain(value) for name, value in fields.items()}))
         for name, value in fields.items():
@@ -197,13 +199,13 @@ def read(journal: Path) -> Run:
             _give_counters(records, value, place)
             continue
         if kind == "run":
-            runfile.check_schema(value, where)
+            abfile.check_schema(value, where)
         elif not isinstance(value, dict) or _FIXED & set(value):
             raise UsageError(f"{place}: not a line of a gpubench journal")
         content |= value
     if not content:
         raise UsageError(f"{where}: holds nothing: the run ended before its first line was written")
-    return runfile.from_json({**content, "status": "partial", "records": records}, where)
+    return abfile.from_json({**content, "status": "partial", "records": records}, where)
 
 
 def has_rows(journal: Path) -> bool:
@@ -247,7 +249,7 @@ def _fold(run: Run, path: Path) -> Path:
         jsonfile.write_atomic(path, runfile.encode(run), replace=False)
         return path
     try:
-        there = runfile.decode(jsonfile.read_bytes(path), str(path))
+        there: Run | None = abfile.decode(jsonfile.read_bytes(path), str(path))
     except UsageError:
         there = None
     if there is None or there.run_id != run.run_id:

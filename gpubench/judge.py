@@ -8,11 +8,13 @@ predict is a `regression` or an `improvement`.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 
 from gpubench.result import Direction, Metric, Record
 from gpubench.stats import per_call, percentile, prediction_interval, ratio_interval, tick_per_call, trusted_median
+from gpubench.suite import record_id
 from gpubench.verdict import Change, Verdict
 
 MIN_HISTORY = 5
@@ -44,6 +46,19 @@ class Evidence:
     def limit(self) -> float:
         """The margin on the scale of a loss."""
         return math.log1p(self.margin) + ROUNDING
+
+
+def margin_of(record: Record, common: float, special: Mapping[str, float]) -> float:
+    """The margin of a row: that of the last of `special` which fits its suite, suite/benchmark or id, as a name or a
+    glob; else the common one."""
+    if not special:
+        return common
+    name = f"{record.suite}/{record.benchmark}"
+    names = (record.suite, name, record_id(record.suite, record.benchmark, record.params, record.conditions))
+    for pattern, margin in special.items():
+        if any(each == pattern or fnmatchcase(each, pattern) for each in names):
+            common = margin
+    return common
 
 
 def invalid(base: Record, new: Record) -> str | None:

@@ -207,6 +207,7 @@ _TAG = Text("a line of at most 200 characters")
 _DEVICE = Text("auto, cpu, cuda:N or a GPU's UUID", r"auto|cpu|fake|cuda(:[0-9]{1,3})?|(GPU|MIG)-[0-9A-Za-z/-]{1,80}")
 
 _BASELINE = Text("the name of a baseline", NAME)
+_SIDE = Text("what the base is, such as python=PATH or env:NAME=VALUE", r"[^\x00-\x1f\x7f]{1,1000}")
 _VERDICTS = Text("verdicts, such as regression,suspect")
 
 
@@ -239,6 +240,8 @@ _TABLE = (
     _judging("margins", Fractions(), None, "the same for some suites or benchmarks"),
     _judging("fail_on", _VERDICTS, "regression,suspect,failed,missing", "the verdicts that fail a build"),
     _judging("host_mismatch", Choice(("error", "warn")), "error", "warn: compare rows of unlike devices too"),
+    Key("base", _SIDE, (), "the base as it can be run now, as for ab", many=True, project=True, judging=True),
+    _judging("confirm", Choice(("auto", "none")), "auto", "whether a check measures again what looks slower"),
     _judging("annotate", Choice(("github", "none", "auto")), "auto", "remarks beside the code on GitHub"),
     Key("plain", Switch(), False, "plain lines instead of the live view"),
     Key("no_plot", Switch(), False, "no plot under the table"),

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
 T = TypeVar("T")
-FAMILY, VERSION = SCHEMA.split("/")[0], int(SCHEMA.split("/")[1])
+FAMILY = SCHEMA.split("/")[0]
 
 _KEYS = [field.name for kind in (Run, Record) for field in dataclasses.fields(kind)]
 _EXPECTED = {
@@ -102,20 +102,22 @@ def from_json(content: dict[str, Any], where: str) -> Run:
     return _checked(jsonfile.dumps(content).encode(), where)
 
 
-def check_schema(content: Any, where: str) -> None:
-    """UsageError unless a document says that it is a run file of a version we read."""
+def check_schema(content: Any, where: str, schema: str = SCHEMA) -> None:
+    """UsageError unless a document says that it is a run file, or one of another `schema`, of a version we read."""
+    family, _, version = schema.partition("/")
     foreign = f"{where}: not a gpubench run file"
     if not isinstance(content, dict):
         raise UsageError(f"{foreign}: it holds {_kind(content)}, expected an object with the key schema")
     if "schema" not in content:
-        raise UsageError(f"{foreign}: it has no key schema", f'expected "schema": "{SCHEMA}"')
+        raise UsageError(f"{foreign}: it has no key schema", f'expected "schema": "{schema}"')
     found = content["schema"]
-    match = re.fullmatch(rf"{re.escape(FAMILY)}/([1-9][0-9]{{0,8}})", found) if isinstance(found, str) else None
+    match = re.fullmatch(rf"{re.escape(family)}/([1-9][0-9]{{0,8}})", found) if isinstance(found, str) else None
     if match is None:
-        raise UsageError(f"{foreign}: its schema is {_got(found)}, expected {SCHEMA}")
-    if int(match[1]) > VERSION:
+        paired = "gpubench compare FILE shows an A/B measurement" if str(found).startswith("gpubench.ab/") else ""
+        raise UsageError(f"{foreign}: its schema is {_got(found)}, expected {schema}", paired)
+    if int(match[1]) > int(version):
         raise UsageError(
-            f"{where}: written by a newer gpubench: its schema is {found}, this one reads {SCHEMA}",
+            f"{where}: written by a newer gpubench: its schema is {found}, this one reads {schema}",
             "pip install --upgrade gpubench-suite",
         )
 
@@ -128,6 +130,12 @@ def schema() -> dict[str, Any]:
     run["properties"]["schema"] = {"const": SCHEMA, "title": "Schema"}
     run["required"] = ["schema", *run["required"]]
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": SCHEMA, **run, "$defs": definitions}
+
+
+def typed(kind: type[T], data: bytes, where: str) -> T:
+    """A document's text as one of our dataclasses, every key and type checked as in a run file."""
+    with _no_collector():
+        return _one(kind, data, where)
 
 
 def decode_ceilings(values: list[Any], where: str) -> list[Ceiling]:
@@ -143,7 +151,7 @@ def record_to_json(record: Record) -> dict[str, Any]:
 def record_from_json(value: Any, where: str) -> Record:
     """A record from JSON values, as strict as in a run file."""
     record = _one(Record, jsonfile.dumps(value).encode(), where)
-    if wrong := _wrong(record):
+    if wrong := fault(record):
         raise UsageError(f"{where}: {wrong.removeprefix('.')}")
     return record
 
@@ -230,7 +238,7 @@ def _kind(value: Any) -> str:
 def _check_run(run: Run, where: str) -> None:
     seen: dict[tuple[str, Conditions], int] = {}
     for index, record in enumerate(run.records):
-        wrong = _wrong(record)
+        wrong = fault(record)
         first = seen.setdefault((name_of(record), record.conditions), index)
         if wrong is None and first != index:
             wrong = f".id: the same row as records[{first}]: {_got(record.id)} under the same conditions"
@@ -238,7 +246,7 @@ def _check_run(run: Run, where: str) -> None:
             raise UsageError(f"{where}: records[{index}]{wrong}")
 
 
-def _wrong(record: Record) -> str | None:
+def fault(record: Record) -> str | None:
     """What is wrong with a record, beginning with the field; None if nothing is."""
     expected = record_id(record.suite, record.benchmark, record.params, record.conditions)
     if record.id != expected and record.id != name_of(record):  # older files have no conditions in an id

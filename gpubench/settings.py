@@ -58,6 +58,8 @@ class Settings:
     margins: Mapping[str, float] | None
     fail_on: str
     host_mismatch: Literal["error", "warn"]
+    base: tuple[str, ...]
+    confirm: Literal["auto", "none"]
     annotate: Literal["github", "none", "auto"]
     plain: bool
     no_plot: bool

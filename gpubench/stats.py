@@ -220,6 +220,23 @@ def t_quantile(degrees: int, probability: float) -> float:
     return float(stdtrit(degrees, probability))
 
 
+def t_tail(degrees: int, value: float) -> float:
+    """The probability with which Student's t with so many degrees of freedom exceeds the value."""
+    from scipy.special import stdtr
+
+    return float(stdtr(degrees, -value))
+
+
+@lru_cache(maxsize=4096)
+def t_shift(degrees: int, critical: float, power: float) -> float:
+    """How many standard errors a mean must lie off for its t to exceed the critical value with that probability: the
+    parameter of the non-central t (Johnson, Kotz and Balakrishnan, Continuous Univariate Distributions 2, chapter 31).
+    """
+    from scipy.special import nctdtrinc
+
+    return float(nctdtrinc(degrees, 1 - power, critical))
+
+
 def prediction_interval(
     values: Sequence[float], least_deviation: float = 0.0, confidence: float = CONFIDENCE
 ) -> tuple[float, float]:

@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import dataclasses
+import gzip
 import hashlib
 import os
 import re
 import secrets
 import unicodedata
 from collections.abc import Iterable
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from gpubench import journal, jsonfile, runfile
+from gpubench import abfile, embedded, journal, jsonfile, runfile
+from gpubench.abfile import AbRun
 from gpubench.baseline import Baselines
 from gpubench.errors import NothingMeasured, UsageError
 from gpubench.journal import RunWriter
 from gpubench.nearest import did_you_mean
 from gpubench.result import Ceiling, Run
 
-__all__ = ["RunWriter", "Store", "default_folder", "read_run"]
+__all__ = ["RunWriter", "Store", "default_folder", "read_run", "read_runs"]
 
 CEILINGS_SCHEMA = "gpubench.ceilings/1"
 FORMS = "a run is a file, latest, latest~N, @BASELINE or ref:NAME"
@@ -43,23 +46,55 @@ def reference_folder() -> Path | None:
 
 
 def read_run(path: Path) -> Run:
-    """The run of a file, with the rows of a journal left beside it; the path may also be a journal's own.
+    """The run of a file, with the rows of a journal left beside it; the path may also be a journal's own, or an HTML
+    report of one run.
 
     A run that never finished has the status "partial".
     """
+    found = read_measured(path)
+    if isinstance(found, AbRun):
+        where = jsonfile.shown(path)
+        raise UsageError(f"{where}: an A/B measurement, not a run", f"gpubench compare {where}")
+    return found
+
+
+def read_measured(path: Path) -> Run:
+    """As `read_run`; of the file of an A/B measurement its AbRun."""
     if path.name.endswith(".journal") and path.is_file():
         return journal.read(path)
     if not path.exists():
         left = [journal.read(one) for one in journal.beside(path) if journal.has_rows(one)]
         if left:
             return max(left, key=lambda run: run.started_at)
-    run = runfile.decode(jsonfile.read_bytes(path), jsonfile.shown(path))
+    runs = [abfile.decode(jsonfile.read_bytes(path), jsonfile.shown(path))] if holds_ab(path) else read_runs(path)
+    if len(runs) > 1:
+        where = jsonfile.shown(path)
+        raise UsageError(f"{where}: a comparison of {len(runs)} runs, not one", f"gpubench compare {where}")
+    run = runs[0]
     if run.status == "partial":
         for one in journal.beside(path):
             more = journal.read(one) if journal.has_rows(one) else run
             if more.run_id == run.run_id and len(more.records) >= len(run.records):
                 run = more
     return run
+
+
+def holds_ab(path: Path) -> bool:
+    """Whether a file, or a journal that is all that is left of one, is that of an A/B measurement."""
+    mark = f'"{abfile.FAMILY}/'.encode()
+    with suppress(OSError, ValueError, EOFError):  # not there, no such name, cut short: whoever reads it says so
+        for one in [path] if path.is_file() else journal.beside(path):
+            with gzip.open(one) if one.suffix == ".gz" else open(one, "rb") as file:
+                if mark in file.read(100):
+                    return True
+    return False
+
+
+def read_runs(path: Path) -> list[Run]:
+    """The runs of a file: one of a run file, of an HTML report all that it shows, the newest last."""
+    data, where = jsonfile.read_bytes(path), jsonfile.shown(path)
+    found = embedded.documents(data, where) if embedded.is_html(data) else [data]
+    return [runfile.decode(one, where) for one in found]
 
 
 class Store:

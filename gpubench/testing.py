@@ -213,6 +213,22 @@ class FakeDevice:
         self.labels.append(label)
         return nullcontext()
 
+    def trace(self, calls: Sequence[Call], n: int, conditions: Conditions) -> dict[str, Any]:
+        """What torch's profiler would write of calls that are a launch and a kernel each, on the scripted clock."""
+        events: list[dict[str, Any]] = []
+        for number in range(n):
+            begun = self.clock_ns / 1000
+            calls[number % len(calls)]()
+            took = self.clock_ns / 1000 - begun
+            host, gpu = {"ph": "X", "pid": 4711, "tid": 4712}, {"ph": "X", "pid": 0, "tid": 7}
+            args = {"correlation": number + 1, "stream": 7, "device": 0, "grid": [1, 1, 1], "block": [32, 1, 1]}
+            events += [
+                {**host, "cat": "user_annotation", "name": f"call {number + 1}", "ts": begun, "dur": took},
+                {**host, "cat": "cuda_runtime", "name": "cudaLaunchKernel", "ts": begun, "dur": 0.0, "args": args},
+                {**gpu, "cat": "kernel", "name": "fake_kernel(float*)", "ts": begun, "dur": took, "args": args},
+            ]
+        return {"host_name": "fake-host", "traceName": "/tmp/fake/trace.json", "traceEvents": events}
+
     def known_copy(self) -> tuple[Call, int]:
         """A call that is said to move a thousand bytes."""
         return lambda: self.spend(1000), 1000

@@ -20,6 +20,8 @@ Verdict = Literal[
     "failed",  # gave a number in the base, none now
     "fixed",  # the other way round
     "still failing",  # none on either side
+    "equivalent",  # measured in pairs: surely within the margin
+    "inconclusive",  # measured in pairs: neither surely within the margin nor surely beyond it
 ]
 
 FAILING: frozenset[str] = frozenset({"failed", "missing", "invalid"})
@@ -74,6 +76,8 @@ class Row:
     """What differs between the sides and is what the comparison is about: driver, torch, commit."""
     hints: list[str] = field(default_factory=list)
     """Causes that the two files themselves suggest: another kernel, another clock, a throttle."""
+    paired: dict[str, Any] = field(default_factory=dict)
+    """Of a row that was measured in pairs, as JSON: its blocks and what they could have shown, `gpubench.abjudge`."""
 
     @property
     def change(self) -> Change | None:

@@ -89,6 +89,8 @@ def with_everything(here: Environment, wheel: Path, version: str, run_file: Path
     here.gpubench("run", "matmul-sweep", "-p", "n=64", "--device", "cpu", "--quick", "-o", str(run_file))
     here.gpubench("show", str(run_file))
     here.gpubench("roofline", str(run_file), "--export", "roofline.svg")
+    here.gpubench("report", str(run_file), "-o", "report.html")
+    here.gpubench("show", "report.html")
 
 
 def without_torch(here: Environment, wheel: Path, run_file: Path) -> None:
@@ -100,6 +102,7 @@ def without_torch(here: Environment, wheel: Path, run_file: Path) -> None:
     done = here.gpubench("show", str(run_file))
     expect("64" in done.stdout, "show does not print the row of n=64", done)
     here.gpubench("roofline", str(run_file))
+    here.gpubench("report", str(run_file), "-o", "report.html")
     done = here.gpubench("run", "matmul-sweep", "-p", "n=64", "--device", "cpu", status=NO_TORCH_EXIT)
     last = done.stderr.strip().splitlines()[-1:]
     expect("pip install" in "".join(last) and "torch" in "".join(last), "run does not say what to install", done)

@@ -22,8 +22,8 @@ from gpubench.cli import door
 
 ROOT = Path(__file__).parents[1]
 TOYS = Path(__file__).parent / "toys"
-OK, FAULTS, STEPWISE, LARGE, BRACKETS = (
-    str(TOYS / f"{name}.py") for name in ("ok", "faults", "stepwise", "large", "brackets")
+OK, FAULTS, STEPWISE, LARGE, BRACKETS, PACED = (
+    str(TOYS / f"{name}.py") for name in ("ok", "faults", "stepwise", "large", "brackets", "paced")
 )
 FAKE = ("--device", "fake")
 COMMAND = [sys.executable, "-P", "-m", "gpubench"]

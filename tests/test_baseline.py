@@ -38,7 +38,7 @@ def files(kept: Baselines) -> list[str]:
 
 def test_a_baseline_is_a_copy_named_by_the_fingerprint(kept: Baselines) -> None:
     run = a_run()
-    path = kept.save("main", run)
+    (path,) = kept.save("main", run)
     assert path == kept.folder / "main" / f"{H200}.json.gz"
     assert baseline.read(path) == run
     assert kept.find("@main").paths == (path,)
@@ -46,7 +46,7 @@ def test_a_baseline_is_a_copy_named_by_the_fingerprint(kept: Baselines) -> None:
 
 
 def test_the_same_run_gives_the_same_bytes(kept: Baselines, tmp_path: Path) -> None:
-    one, other = kept.save("a", a_run()), kept.save("b", a_run())
+    one, other = (path for name in "ab" for path in kept.save(name, a_run()))
     assert one.read_bytes() == other.read_bytes()
     source = tmp_path / "run.json"
     source.write_bytes(runfile.encode(a_run()))
@@ -56,7 +56,7 @@ def test_the_same_run_gives_the_same_bytes(kept: Baselines, tmp_path: Path) -> N
 
 
 def test_nothing_is_overwritten_unless_asked(kept: Baselines) -> None:
-    path = kept.save("main", a_run(0))
+    (path,) = kept.save("main", a_run(0))
     with pytest.raises(UsageError, match=r"'main' has a run of this device already \(--replace, or --add"):
         kept.save("main", a_run(1))
     assert baseline.read(path) == a_run(0)
@@ -76,6 +76,43 @@ def test_runs_added_are_kept_in_order_and_replaced_together(kept: Baselines) -> 
         kept.save("main", a_run(20))
     kept.save("main", a_run(20), replace=True)
     assert files(kept) == [f"main/{H200}.json.gz"]
+
+
+def test_several_runs_are_kept_at_once_the_oldest_first(kept: Baselines) -> None:
+    paths = kept.save("main", [a_run(number) for number in (3, 1, 2)] + [a_run(4, H100)])
+    assert files(kept) == [
+        f"main/{H200}-2.json.gz",
+        f"main/{H200}-3.json.gz",
+        f"main/{H200}.json.gz",
+        f"main/{H100}.json.gz",
+    ]
+    assert [baseline.read(path).run_id[-4:] for path in paths] == ["0001", "0002", "0003", "0004"]
+    kept.save("main", [a_run(5), a_run(6)], replace=True)
+    assert [baseline.read(path).run_id[-4:] for path in kept.find(f"@main/{H200}").paths] == ["0005", "0006"]
+    kept.save("main", [a_run(8), a_run(7)], add=True)
+    assert [baseline.read(path).run_id[-4:] for path in kept.find(f"@main/{H200}").paths] == [
+        "0005",
+        "0006",
+        "0007",
+        "0008",
+    ]
+    assert len(kept.find(f"@main/{H100}").paths) == 1
+
+
+def test_of_several_runs_none_is_kept_where_one_is_refused(kept: Baselines) -> None:
+    kept.save("main", a_run(0))
+    before = files(kept)
+    for runs, why in (
+        ([a_run(1), a_run(2, tags=["quick"])], "tagged quick"),
+        ([a_run(1), a_run(1)], "holds run 20260712-101500-0001 already"),
+        ([a_run(1), a_run(0)], "holds run 20260712-101500-0000 already"),
+    ):
+        with pytest.raises(UsageError, match=why):
+            kept.save("main", runs, add=True)
+        assert files(kept) == before
+    with pytest.raises(UsageError, match="holds run"):
+        kept.save("other", [a_run(1), a_run(1)])
+    assert files(kept) == before
 
 
 def test_a_run_counts_once(kept: Baselines) -> None:
@@ -193,7 +230,7 @@ def test_files_of_others_are_left_alone(kept: Baselines) -> None:
 
 
 def test_a_broken_file_is_named(kept: Baselines) -> None:
-    path = kept.save("main", a_run())
+    (path,) = kept.save("main", a_run())
     path.write_bytes(b"\x1f\x8bnot gzip")
     with pytest.raises(UsageError, match=rf"{H200}\.json\.gz: damaged gzip"):
         baseline.read(path)
@@ -210,7 +247,7 @@ def test_the_word_of_a_run_everywhere(kept: Baselines, tmp_path: Path) -> None:
     with pytest.raises(NothingMeasured, match="no baseline 'main'"):
         store.resolve("@main")
     kept.save("main", a_run(0))
-    newest = kept.save("main", a_run(1), add=True)
+    (newest,) = kept.save("main", a_run(1), add=True)
     assert store.resolve("@main") == newest
     assert store.resolve(f"@main/{H200}") == newest
     for word in ("@", "@../x", "@main\n", "@/etc"):

@@ -255,12 +255,13 @@ def paired(own: list[float], stamps: list[float]) -> Results:
 
 
 def test_pairs_tell_what_is_timed_from_who_times_it():
-    """Both readings less their own of nothing: else the ratio of two that agree would vary with them."""
+    """Both readings less their own of nothing: else a constant would make one spread look smaller than the other."""
     moved = judge.pairs(paired([50.0, 55.0, 60.0], [50.0, 55.0, 60.0]), "softmax 4096² fp32")
-    assert (round(moved.own, 4), round(moved.stamps, 4), round(moved.ratio, 9)) == (0.0909, 0.0909, 0.0)
+    assert (round(moved.own, 4), round(moved.stamps, 4), round(moved.correlation, 9)) == (0.0909, 0.0909, 1.0)
+    against = judge.pairs(paired([50.0, 55.0, 60.0], [60.0, 55.0, 50.0]), "softmax 4096² fp32")
+    assert round(against.correlation, 9) == -1
     noisy = judge.pairs(paired([50.0, 55.0, 60.0], [55.0, 55.0, 55.0]), "softmax 4096² fp32")
-    assert (noisy.stamps, noisy.processes) == (0, 3)
-    assert noisy.ratio == pytest.approx(noisy.own)
+    assert (noisy.stamps, noisy.correlation, noisy.processes) == (0, None, 3)
     assert judge.pairs(paired([50.0, 55.0], [55.0]), "softmax 4096² fp32") is None
     assert judge.pairs(ideal(), "softmax 4096² fp32") is None
 
@@ -270,8 +271,8 @@ def test_pairs_stand_beside_a_broken_promise_and_do_not_mend_it():
     change(results, "fresh", OURS[0].name, "softmax 4096² fp32", readings_ns=[50_000.0, 55_000.0, 60_000.0])
     found = verdict(results, "fresh processes")
     assert found.kept is False
-    assert found.words == "softmax 4096² fp32 9.09% (in pairs 9.09%, stamps 9.09%, their ratio 0.00%)"
-    assert "| softmax 4096² fp32 | 55.0 µs | 9.09% | 3 | 9.09% | 9.09% | 0.00% |" in page(results, "x")
+    assert found.words == "softmax 4096² fp32 9.09% (in pairs 9.09%, stamps 9.09%, correlation 1.00)"
+    assert "| softmax 4096² fp32 | 55.0 µs | 9.09% | 3 | 9.09% | 9.09% | 1.00 |" in page(results, "x")
 
 
 def test_what_was_not_measured_is_not_judged():

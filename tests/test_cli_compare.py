@@ -639,6 +639,7 @@ def test_stdout_is_one_document(shell: Shell, form: str) -> None:
         assert (document["details"]["exit_code"], document["counts"]["failed"]) == (4, 1)
         assert document["details"]["fail_on"] == [
             "failed",
+            "inconclusive",
             "invalid",
             "missing",
             "not comparable",
@@ -724,7 +725,7 @@ def test_ascii_terminals(tmp_path: Path) -> None:
 
 
 def test_the_codes_of_the_command_are_in_the_table() -> None:
-    from gpubench.cli.compare import OUTCOME
+    from gpubench.cli.outcome import OUTCOME
 
     assert set(OUTCOME) == {Exit.REGRESSION, Exit.FAILED, Exit.NOTHING, Exit.UNDECIDED, Exit.NOT_COMPARABLE}
 

@@ -10,9 +10,15 @@ import pytest
 from command import FAKE, FAULTS, OK, gpubench, saved, statuses, strict, within
 
 COMMANDS = (
-    "run", "roofline", "list", "doctor", "info", "show", "claims", "explain", "profile", "compare", "baseline", "schema"
+    "run", "roofline", "list", "doctor", "info", "show", "claims", "explain",
+    "advise", "profile", "report", "compare", "check", "baseline", "selfcheck", "schema",
 )  # fmt: skip
-HELPS = [(), *((name,) for name in COMMANDS), *(("baseline", name) for name in ("save", "list", "show", "rm"))]
+HELPS = [
+    (),
+    *((name,) for name in COMMANDS),
+    *(("baseline", name) for name in ("save", "list", "show", "rm")),
+    *(("selfcheck", name) for name in ("aa", "inject")),
+]
 
 # The flags of `run` that its users' scripts rely on
 RUN_FLAGS = re.findall(

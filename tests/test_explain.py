@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from builders import make_matmul, make_record, make_run
+from builders import make_bandwidth, make_ceilings, make_matmul, make_record, make_run
 from command import strict, within
 from rich.console import Console
 from worlds.matmul import DEVICE, NARROW, curve
@@ -16,7 +18,7 @@ from gpubench.explain import best_neighbour, said
 from gpubench.fitted import Fitted
 from gpubench.model.kernel_facts import facts
 from gpubench.report import explain as report
-from gpubench.result import KernelSeen, Record, Run
+from gpubench.result import Ceiling, KernelSeen, Record, Run
 from gpubench.runfile import encode
 from gpubench.store import read_run
 
@@ -59,6 +61,46 @@ def test_one_name_may_change_alone() -> None:
     compiled = make_record(params={"n": 64, "by": "compiled"}, time_ns=500)
     other = make_record(params={"n": 65, "by": "compiled"}, time_ns=100)
     assert neighbour(eager, compiled, other) == {"by": "compiled"}
+
+
+def test_a_shape_is_near_by_its_sizes_and_a_name_by_itself() -> None:
+    def shaped(shape: str, time_ns: int) -> Record:
+        return make_record(params={"shape": shape}, time_ns=time_ns, flops=10**9)
+
+    record = shaped("1000x1000x1000", 10_000)
+    assert neighbour(record, shaped("1024x1024x1024", 5000)) == {"shape": "1024x1024x1024"}
+    assert neighbour(record, shaped("8352x4096x1536", 50)) is None, "another problem"
+    assert neighbour(shaped("d64", 10_000), shaped("d128", 5000)) == {"shape": "d128"}
+
+
+def test_a_time_is_compared_with_that_of_the_same_work() -> None:
+    whole = make_record(params={"n": 64, "part": "up"}, time_ns=1000, flops=10**6, primary="time")
+    part = make_record(params={"n": 64, "part": "norm"}, time_ns=10, flops=10**3, primary="time")
+    assert neighbour(whole, part) is None
+    same = make_record(params={"n": 64, "part": "tiled"}, time_ns=10, flops=10**6, primary="time")
+    assert neighbour(whole, same) == {"part": "tiled"}
+    ways = [
+        make_record(params={"by": by}, time_ns=ns, nbytes=b, primary="time") for by, ns, b in (("a", 9, 2), ("b", 5, 1))
+    ]
+    assert neighbour(*ways) == {"by": "b"}, "another way to the same, with fewer bytes"
+    fewer = [make_record(params={"threads": n}, time_ns=n) for n in (64, 1)]
+    assert neighbour(*fewer) is None, "of how much work nobody knows"
+
+
+def test_a_better_rate_of_other_work_must_be_the_shorter_time_too() -> None:
+    sparse = make_record(params={"kind": "sparse"}, time_ns=70, flops=10**4)
+    dense = make_record(params={"kind": "dense"}, time_ns=2700, flops=10**8)
+    assert neighbour(sparse, dense) is None
+    dense.summary = type(dense.summary)(11, 60, 60, 60, 60, 59, 61)  # type: ignore[misc]
+    assert neighbour(sparse, dense) == {"kind": "dense"}
+
+
+def test_a_row_that_is_measured_wrong_has_no_neighbour() -> None:
+    wrong, right = (
+        make_record(params={"way": way}, time_ns=ns, nbytes=9) for way, ns in (("wrong", 100), ("right", 5))
+    )
+    assert neighbour(wrong, right) is None
+    assert neighbour(right, wrong) is None
 
 
 @pytest.mark.parametrize(
@@ -123,6 +165,54 @@ def test_a_row_of_which_nothing_is_known_says_so() -> None:
     assert "[red]" in text(report.table(make_run([record], device={"kind": "cpu", "name": "[red]"}), found, 80))
 
 
+def ceilings() -> list[Ceiling]:
+    copy, write, matmul = make_ceilings()
+    return [copy, write, replace(write, name="DRAM read", value=5e12), matmul, replace(write, name="L2", level="L2")]
+
+
+def rate_of(record: Record, **fields: Any) -> str:
+    run = make_run([record], device=DEVICE, **fields)
+    return {name: of for name, _, of in report.explanation(run, record).figures}["rate"]
+
+
+@pytest.mark.parametrize(
+    ("read", "write", "roof"), [(99, 1, "DRAM read"), (1, 99, "DRAM write"), (60, 40, "DRAM copy"), (0, 0, "DRAM read")]
+)
+def test_the_roof_of_dram_is_that_of_the_accesses_counted(read: int, write: int, roof: str) -> None:
+    record = make_bandwidth(rate=1e12, counters={"dram_bytes_read": read, "dram_bytes_write": write})
+    assert f"% of {roof}, measured here" in rate_of(record, ceilings=ceilings())
+
+
+def test_a_roof_that_the_work_names_comes_first() -> None:
+    record = make_bandwidth(rate=1e12)
+    assert record.work is not None
+    record.work.roof = "DRAM write"
+    assert "% of DRAM write" in rate_of(record, ceilings=ceilings())
+
+
+def test_without_a_ceiling_the_devices_facts_are_the_roof() -> None:
+    facts = {"memory_mhz_max": 3201, "memory_bus_bits": 6016}
+    record = make_bandwidth(rate=2.4e12)
+    run = make_run([record], device=DEVICE | facts)
+    figures = {name: of for name, _, of in report.explanation(run, record).figures}
+    assert figures["rate"] == "50 % of what DRAM's pins carry, by the device's facts"
+
+
+def test_a_row_past_its_ceiling_is_held_against_the_units() -> None:
+    silicon = {"yardsticks": {"silicon": {"value": 1071e12, "unit": "FLOP/s", "source": "units"}}}
+    record = make_matmul(4096, peak=1000e12, prediction=silicon)
+    assert rate_of(record, ceilings=ceilings()).startswith("91 % of what its units can, by")
+    assert "of bfloat16 matmul, measured here" in rate_of(make_matmul(4096, prediction=silicon), ceilings=ceilings())
+
+
+def test_two_causes_that_are_nearly_as_large_are_both_named() -> None:
+    run = read_run(SWEEP)
+    document = report.curve_json(run, report.curves(run))["sweeps"][0]["falls_aligned"]
+    causes = {drop["after"].partition("n=")[2].partition(",")[0].strip("]"): drop["causes"] for drop in document}
+    assert [*causes.values()].count(["alignment", "tile waste"]) >= 2
+    assert all(drop["cause"] == drop["causes"][0] for drop in document)
+
+
 def test_the_falls_of_a_curve_as_a_table() -> None:
     run = made()
     curves = report.curves(run)
@@ -147,6 +237,16 @@ def test_names_that_say_nothing_are_counted() -> None:
 def test_a_run_without_products_has_no_curve() -> None:
     run = make_run([make_record("bandwidth", "copy", params={"mib": 1})])
     assert "no sweep of matrix products in this run" in text(report.curve_table(run, report.curves(run)))
+
+
+def test_the_page_shows_what_the_command_prints() -> None:
+    page = (SWEEP.parents[3] / "docs" / "explain.md").read_text(encoding="utf-8")
+    block = re.search(r"```text\n\$ gpubench explain ref:h200/lecture (\S+)\n(.*?)\n```", page, re.DOTALL)
+    assert block is not None
+    run = read_run(SWEEP.parent / "lecture.json.gz")
+    record = next(record for record in run.records if record.id == block[1])
+    shown = text(report.table(run, report.explanation(run, record, own={"strided_read"}), 100))
+    assert [line.rstrip() for line in shown.strip().splitlines()] == block[2].splitlines()
 
 
 def test_every_row_of_the_reference_sweep_is_explained() -> None:

@@ -20,7 +20,7 @@ DEFAULT = gate.parse(gate.DEFAULT)
 HOST = Mismatch("device", "NVIDIA H200", "NVIDIA H100", host=True)
 TIMER = Mismatch("timer", "cupti", "event")
 MATCHED = [verdict for verdict in get_args(Verdict) if verdict not in ("missing", "new")]
-FIGURES = ("same", "suspect", "better", "regression", "improvement")
+FIGURES = ("same", "suspect", "better", "regression", "improvement", "equivalent", "inconclusive")
 
 
 def row(verdict: Verdict, *mismatches: Mismatch) -> Row:
@@ -41,7 +41,9 @@ def code(*rows: Row | Verdict, fail_on: str = gate.DEFAULT, **details: Any) -> E
 
 
 def test_by_default_a_build_fails_on_what_got_worse_or_cannot_be_judged() -> None:
-    assert gate.parse(gate.DEFAULT) == {"regression", "suspect", "failed", "missing", "invalid", "not comparable"}
+    assert gate.parse(gate.DEFAULT) == {
+        "regression", "suspect", "inconclusive", "failed", "missing", "invalid", "not comparable",
+    }  # fmt: skip
     assert DEFAULT >= FAILING
 
 
@@ -68,10 +70,11 @@ def test_the_exit_code_of_a_verdict_beside_a_row_that_is_the_same(verdict: Verdi
 
 
 def test_every_verdict_but_same_can_fail_a_build() -> None:
-    assert set(gate.FAIL_ON.values()) == set(get_args(Verdict)) - {"same"} == set(gate.EXITS)
+    assert set(gate.FAIL_ON.values()) == set(get_args(Verdict)) - gate.UNCHANGED == set(gate.EXITS)
     for word, verdict in gate.FAIL_ON.items():
         assert code("same", verdict, fail_on=word) == gate.EXITS[verdict] != Exit.DONE
-        others = ",".join(other for other in gate.FAIL_ON if other not in (word, "missing"))
+        bringing = {"missing", "suspect" if word == "inconclusive" else "missing"}  # words that bring others with them
+        others = ",".join(other for other in gate.FAIL_ON if other not in (word, *bringing))
         assert code("same", verdict, fail_on=others) == Exit.DONE
 
 
@@ -144,8 +147,9 @@ def test_the_rows_that_fail_a_build_are_those_of_its_verdicts() -> None:
     ("text", "verdicts"),
     [
         ("regression", {"regression"}),
-        ("regression,suspect", {"regression", "suspect"}),
-        (" regression , suspect ", {"regression", "suspect"}),
+        ("regression,suspect", {"regression", "suspect", "inconclusive"}),
+        (" regression , suspect ", {"regression", "suspect", "inconclusive"}),
+        ("inconclusive", {"inconclusive"}),
         ("regression,regression", {"regression"}),
         ("still-failing", {"still failing"}),
         ("not-comparable", {"not comparable"}),

@@ -12,6 +12,7 @@ from gpubench.model.launches import Cover, cover, planned
 
 NVJET = "nvjet_sm90_tst_{}_64x4_{}_h_bz_coopA_NNT"
 NARROW = "void cutlass::Kernel2<cutlass_75_tensorop_bf16_s1688gemm_bf16_{}_nn_align1>"
+SLICED = "nvjet_sm90_hsh_64x8_64x12_4x1_v_bz_splitK_TNT"
 XMMA = "sm90_xmma_gemm_f64f64_f64f64_f64_nn_n_tilesize128x64x16_stage3_warpsize2x2x1_tensor16x8x8_execute_kernel"
 
 
@@ -30,6 +31,7 @@ def covered(name: str, m: int, n: int, grid: list[int], multiprocessors: int = 1
         (NARROW.format("256x128"), 1793, [120, 1, 1], (120, 120, 1)),
         (NARROW.format("128x128"), 2049, [136, 3, 4], (289, 1156, 9)),  # stripes of 8, and four slices of K
         (NARROW.format("64x64"), 257, [20, 2, 3], (25, 75, 1)),  # stripes of 4
+        (SLICED, 256, [4, 96, 1], (128, 384, 3)),  # three slices of K, in no dimension of their own
     ],
 )
 def test_a_grid_is_reproduced(name: str, n: int, grid: list[int], expected: tuple[int, ...]) -> None:
@@ -50,6 +52,13 @@ def test_the_side_of_the_tile_that_lies_along_the_rows_shows_in_a_product_that_i
 @pytest.mark.parametrize("grid", [[119, 1, 1], [4, 29, 1], [1, 1, 1], [], [120, 1], [0, 1, 1], [60, 1, 1]])
 def test_a_grid_of_another_size_is_not(grid: list[int]) -> None:
     assert cover(facts(NARROW.format("256x128")), 1793, 1793, grid, 132) is None
+
+
+def test_a_grid_is_no_slices_of_k_by_name_alone() -> None:
+    kernel = facts(SLICED)
+    assert cover(kernel, 256, 256, [4, 95, 1], 132) is None, "no multiple of its 128 tiles"
+    assert cover(kernel, 256, 256, [4, 32 * 33, 1], 132) is None, "more slices than are ever cut"
+    assert cover(facts(SLICED.replace("_splitK", "")), 256, 256, [4, 96, 1], 132) is None
 
 
 @pytest.mark.parametrize("grid", [[130, 1, 1], [2, 33, 1], [1, 131, 1]])

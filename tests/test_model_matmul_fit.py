@@ -17,6 +17,7 @@ from gpubench.result import Conditions
 from gpubench.store import read_run
 
 SWEEP = Path(__file__).parents[1] / "results" / "reference" / "h200" / "matmul-sweep.json.gz"
+PAGE = Path(__file__).parents[1] / "docs" / "explain.md"
 OVERALL, OF_THE_REST = 0.8, 0.3
 """What the model must explain of all sizes, and of what a smooth curve leaves of those that are multiples of 8."""
 
@@ -45,6 +46,33 @@ def test_it_explains_what_a_smooth_curve_leaves_of_the_aligned_sizes() -> None:
     assert len(places) == 119
     seen = matmul_fit.smooth_left([rows[place] for place in places])  # the cubic knows all of them, the model none
     assert explained(left.only(places).model, seen) >= OF_THE_REST
+
+
+@cache
+def aligned(blocks: int) -> tuple[float, float, float]:
+    """Of that many blocks left out: the model on all sizes, the classes on all, and the model on the aligned ones."""
+    rows, on, ten = reference()
+    left = ten if blocks == matmul_fit.BLOCKS else matmul_fit.left_out(rows, on, blocks)
+    places = [place for place, (product, _) in enumerate(rows) if product.n % 8 == 0]
+    seen = matmul_fit.smooth_left([rows[place] for place in places])
+    return (
+        explained(left.model, left.level), explained(left.classes, left.level), explained(left.only(places).model, seen)
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("blocks", [5, 20])
+def test_it_does_so_with_other_blocks_left_out(blocks: int) -> None:
+    model, _, rest = aligned(blocks)
+    assert model >= OVERALL
+    assert rest >= OF_THE_REST
+
+
+def test_the_page_says_what_the_model_explains() -> None:
+    model, classes, ten = aligned(matmul_fit.BLOCKS)
+    five, twenty = (100 * aligned(blocks)[2] for blocks in (5, 20))
+    page = PAGE.read_text(encoding="utf-8")
+    assert f"| {100 * model:.1f} % | {100 * ten:.0f} % (5 blocks: {five:.0f} %, 20 blocks: {twenty:.0f} %) |" in page
+    assert f"blocks left out | {100 * classes:.0f} % |" in page
 
 
 def test_fitted_to_rates_of_other_sizes_it_explains_nothing() -> None:

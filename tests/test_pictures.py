@@ -53,3 +53,12 @@ def test_a_picture_drawn_again_is_in_order(script, tmp_path: Path):
     kind, file = script.PICTURES[CURVE]
     script.draw(tmp_path / "new/curve.svg", kind, file)
     assert script.fault((tmp_path / "new/curve.svg").read_text(), kind, file) is None
+
+
+def test_a_picture_is_small_and_says_in_words_what_it_shows(script):
+    for name in script.PICTURES:
+        text = (ROOT / name).read_text()
+        assert len(text.encode()) <= 150_000, name
+        about = re.search(r"<title>(.+?)</title><desc>(.+?)</desc>", text)
+        assert about is not None, name
+        assert len(about[2]) > 60, name

@@ -13,8 +13,10 @@ import pytest
 from command import FAULTS, OK
 from fakencu import install
 
-from gpubench.profiling import counting
-from gpubench.profiling.counting import Job, base_name, count
+from gpubench.profiling import child, counting
+from gpubench.profiling.child import Failed, Watch
+from gpubench.profiling.counting import Job, count
+from gpubench.profiling.matching import base_name
 from gpubench.profiling.metrics import COUNTERS, Counter, chosen
 from gpubench.result import Conditions, KernelSeen
 from gpubench.suite import Case
@@ -131,14 +133,14 @@ def test_bytes_that_are_off_are_said(tmp_path: Path) -> None:
 
 
 def test_a_case_that_takes_too_long_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(counting, "OPEN_TIMEOUT", 0.0)
-    monkeypatch.setattr(counting, "LISTEN_S", 0.01)
-    monkeypatch.setattr(counting, "ENDING_S", 0.0)
+    monkeypatch.setattr(child, "OPEN_TIMEOUT", 0.0)
+    monkeypatch.setattr(child, "LISTEN_S", 0.01)
+    monkeypatch.setattr(child, "ENDING_S", 0.0)
     env = {**os.environ, **install(tmp_path)}
     (tmp_path / "bin/ncu").write_text("#!/bin/sh\nexec sleep 600\n")
-    watch = counting._Watch(0.01, lambda done: None)
-    with pytest.raises(counting._Failed, match=r"took longer than 0\.01 s"):
-        counting._wait([str(tmp_path / "bin/ncu")], tmp_path / "said", _empty(tmp_path / "told"), watch, env)
+    watch = Watch(0.01)
+    with pytest.raises(Failed, match=r"ncu was given up: a case took longer than 0\.01 s"):
+        child.wait("ncu", [str(tmp_path / "bin/ncu")], tmp_path / "said", _empty(tmp_path / "told"), watch, env)
 
 
 @pytest.mark.parametrize(
@@ -179,12 +181,10 @@ def test_all_processes_end_at_the_same_time(
     asked: list[dict[str, Any]] = []
     befores: list[int] = []
 
-    def refuse(
-        program: str, wanted: Any, cache: str, request: dict[str, Any], watch: counting._Watch, *rest: Any
-    ) -> Any:
+    def refuse(program: str, wanted: Any, cache: str, request: dict[str, Any], watch: Watch, *rest: Any) -> Any:
         asked.append(request)
         befores.append(watch.before)
-        raise counting._Failed("not now")
+        raise Failed("not now")
 
     monkeypatch.setattr(counting, "_run", refuse)
     before = time.monotonic()
@@ -196,8 +196,8 @@ def test_all_processes_end_at_the_same_time(
 
 
 def test_how_many_rows_are_done_is_told_while_ncu_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(counting, "LISTEN_S", 0.01)
-    monkeypatch.setattr(counting, "ENDING_S", 0.0)
+    monkeypatch.setattr(child, "LISTEN_S", 0.01)
+    monkeypatch.setattr(child, "ENDING_S", 0.0)
     go, told = tmp_path / "go", tmp_path / "told"
     os.mkfifo(go)
     lines = '{"copy":1}\n{"0":"ok"}\n{"1":"wrong"}\n{"2":'
@@ -211,7 +211,7 @@ def test_how_many_rows_are_done_is_told_while_ncu_runs(tmp_path: Path, monkeypat
         if done == 7:
             go.write_text("on\n")
 
-    counting._wait([str(script)], tmp_path / "said", _empty(told), counting._Watch(9.0, seen, before=5), os.environ)
+    child.wait("ncu", [str(script)], tmp_path / "said", _empty(told), Watch(9.0, seen, before=5), os.environ)
     assert set(numbers) <= {5, 7}
     assert 7 in numbers
 
@@ -219,10 +219,10 @@ def test_how_many_rows_are_done_is_told_while_ncu_runs(tmp_path: Path, monkeypat
 def test_the_process_is_told_when_and_for_whom_it_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[dict[str, Any]] = []
 
-    def look(words: Sequence[str], *rest: Any) -> None:
+    def look(what: str, words: Sequence[str], *rest: Any) -> None:
         asked.append(json.loads(Path(words[-1]).read_text()))
 
-    monkeypatch.setattr(counting, "_wait", look)
+    monkeypatch.setattr(child, "wait", look)
     passed(tmp_path, [job()])
     assert (asked[0]["timeout"], asked[0]["parent"], asked[0]["until"]) == (60.0, os.getpid(), None)
 

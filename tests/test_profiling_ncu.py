@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from gpubench.profiling import ncu
@@ -75,3 +77,11 @@ def test_why_nothing_was_counted(log: str, words: str) -> None:
 
 def test_no_complaint_is_no_reason() -> None:
     assert ncu.failure("==PROF== Connected\n==WARNING== No kernels were profiled.\n") is None
+
+
+def test_a_source_page_is_asked_for_with_the_files_that_it_shows() -> None:
+    words = ncu.source_words(3, [Path("/s/a.cu"), Path("/s/b,c.cu"), Path("/s/d.cuh")])
+    assert (after(words, "--page"), after(words, "--print-source")) == ("source", "cuda,sass")
+    assert (after(words, "--launch-skip"), after(words, "--launch-count")) == ("3", "1")
+    assert after(words, "--resolve-source-file") == "/s/a.cu,/s/d.cuh"
+    assert "--resolve-source-file" not in ncu.source_words(0, [])

@@ -114,7 +114,7 @@ def test_every_verdict_has_its_place_and_is_counted() -> None:
 
     assert set(comparison.ORDER) == set(get_args(Verdict))
     words = comparison.summary(found)
-    assert words.startswith("24 matched · 2 failed · 2 missing · ")
+    assert words.startswith("28 matched · 2 failed · 2 missing · ")
     assert sum(int(part.split()[0]) for part in words.split(" · ")[1:]) == len(found.rows)
 
 
@@ -351,6 +351,42 @@ def test_a_step_summary_fits_whatever_there_is_to_say() -> None:
     assert f"{20_000 - shown:,} more rows not shown" in text
 
 
+def test_a_long_reason_costs_a_step_summary_its_line_and_no_row_its_count() -> None:
+    found = made("failed", "suspect", reason="x" * 1_000_000)
+    text = comparison_forms.step_summary(found)
+    assert len(text) < 2000
+    assert text.startswith("### 2 matched · 1 failed · 1 suspect")
+    assert text.count("\n| n=") == 2
+
+
+def test_a_step_summary_leaves_room_for_what_is_there(tmp_path: Path) -> None:
+    file = tmp_path / "summary.md"
+    file.write_text("é" * 440_000)
+    found = made(*["suspect"] * 20_000)
+    comparison_forms.append_summary(found, str(file))
+    assert 890_000 < file.stat().st_size < 900_100
+    file.write_text("é" * 450_000)
+    comparison_forms.append_summary(found, str(file))
+    added = file.read_text()[450_000:]
+    assert added.startswith("### 20,000 matched · 20,000 suspect")
+    assert "\n20,000 more rows not shown" in added
+
+
+def test_workflow_commands_are_ten_of_each_kind_and_a_count() -> None:
+    found = made(*["missing"] * 30, *["suspect"] * 12)
+    lines = comparison_forms.workflow_commands(found, [row for row in found.rows if row.verdict == "suspect"])
+    kinds = [line.split(" ", 1)[0] for line in lines]
+    assert kinds == ["::error"] * 10 + ["::warning"] * 10 + ["::notice"]
+    assert lines[-1].startswith("::notice title=gpubench::22 more rows: 42 matched")
+
+
+def test_a_long_message_is_cut_between_characters() -> None:
+    found = made("failed", reason="é" * 10_000)
+    (line,) = comparison_forms.workflow_commands(found, found.rows)
+    assert line.endswith("é…")
+    assert 3900 < len(line.split("::", 2)[2].replace("%25", "%").encode()) <= 4000
+
+
 def test_workflow_commands_are_ten_and_a_count() -> None:
     found = made(*["suspect"] * 255, "missing")
     lines = comparison_forms.workflow_commands(found, failures(found))
@@ -396,6 +432,19 @@ def test_junit_has_a_testcase_per_row_and_a_failure_per_failing_one() -> None:
     ]
     assert suite.attrib["failures"] == "4"
     assert all(float(case.attrib["time"]) >= 0 for case in cases)
+
+
+def test_junit_says_what_was_compared_with_what() -> None:
+    found = mixed()
+    found.details |= {"new": {"run_id": "b", "device": "X [/red]", "started_at": "2026-07-12T10:15:00Z"}}
+    found.details |= {"subject": ["driver: 580.1 → 590.2"]}
+    suite = ElementTree.fromstring(comparison_forms.render(found, "xml", [])).find("testsuite")
+    assert suite is not None
+    assert suite.attrib["timestamp"] == "2026-07-12T10:15:00Z"
+    told = {each.attrib["name"]: each.attrib["value"] for each in suite.iter("property")}
+    wanted = {"margin": "3 %", "new.run_id": "b", "new.device": "X [/red]", "differs": "driver: 580.1 → 590.2"}
+    assert wanted.items() <= told.items()
+    assert suite[0].tag == "properties"
 
 
 def test_junit_holds_no_character_that_xml_cannot() -> None:

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from builders import make_bandwidth, make_ceilings, make_matmul, make_record, make_run, make_sweep
 
-from gpubench import runfile
+from gpubench import embedded, runfile
 from gpubench.errors import UsageError
-from gpubench.report import charts
+from gpubench.report.charts import picture
 from gpubench.report.export import ROOFLINE, RUN, check, render, save, save_roofline, suffix_form
 
 
@@ -36,12 +36,12 @@ def test_the_suffix_says_the_form(name: str | Path, form: str) -> None:
     assert suffix_form(name) == form
 
 
-@pytest.mark.parametrize("name", ["a.txt", "a", "a.csv.gz", "a.gz", ".json", "a.html", "json", "dir.csv/a"])
+@pytest.mark.parametrize("name", ["a.txt", "a", "a.csv.gz", "a.gz", ".json", "a.htm", "json", "dir.csv/a"])
 def test_other_suffixes_are_refused_with_the_known_ones(name: str) -> None:
     with pytest.raises(UsageError) as caught:
         suffix_form(name)
     assert name in caught.value.message
-    assert caught.value.hint == "a name ending in .json, .json.gz, .jsonl, .csv, .md, .svg, .png"
+    assert caught.value.hint == "a name ending in .json, .json.gz, .jsonl, .csv, .md, .svg, .png, .html"
     with pytest.raises(UsageError) as caught:
         check(name)
     assert name in caught.value.message
@@ -51,15 +51,15 @@ def test_other_suffixes_are_refused_with_the_known_ones(name: str) -> None:
 def test_a_roofline_has_fewer_forms(name: str) -> None:
     with pytest.raises(UsageError) as caught:
         check(name, ROOFLINE)
-    assert caught.value.hint == "a name ending in .json, .md, .svg, .png"
+    assert caught.value.hint == "a name ending in .json, .md, .svg, .png, .html"
 
 
 def test_a_picture_needs_its_libraries_and_nothing_else_does(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(charts, "find_spec", lambda name: None)
+    monkeypatch.setattr(picture, "find_spec", lambda name: None)
     check("a.csv")
     check("a.md", ROOFLINE)
     for name, suffixes in (("a.png", RUN), ("a.svg", ROOFLINE)):
-        with pytest.raises(UsageError, match="pip install altair"):
+        with pytest.raises(UsageError, match="pip install vl-convert-python"):
             check(name, suffixes)
 
 
@@ -68,7 +68,11 @@ def test_a_run_is_saved_in_the_form_of_the_suffix_with_every_row(tmp_path: Path)
     save(run, tmp_path / "a.md")
     assert (tmp_path / "a.md").read_text() == render(run, "md", all=True)
     save(run, tmp_path / "a.svg")
-    assert (tmp_path / "a.svg").read_text().count("<path aria-label=") == len(run.records)
+    assert (tmp_path / "a.svg").read_text().count("<title>matmul-sweep/matmul</title>") == 1
+    save(run, tmp_path / "a.html")
+    page = (tmp_path / "a.html").read_text()
+    assert page.count("<figcaption>") == 1
+    assert embedded.documents(page.encode(), "a.html") == [runfile.encode(run)], "the run is in it"
 
 
 def test_a_roofline_is_saved_in_the_form_of_the_suffix_with_every_row(tmp_path: Path) -> None:

@@ -1,11 +1,18 @@
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from builders import make_record, make_run
 from rich.console import Console
+from typer.main import get_command
 
+from gpubench import runfile
+from gpubench.cli.app import app
+from gpubench.jsonfile import read_bytes
 from gpubench.report import profile
+
+ROOT = Path(__file__).parents[1]
 
 
 def shown(width: int = 80, nbytes: int = 2000, **counters: Any) -> list[str]:
@@ -51,3 +58,85 @@ def test_bytes_are_not_compared_where_one_side_is_not_known() -> None:
     assert not any("DRAM moved" in line for line in shown(**values, kernels=[kernel("k", **values)]))
     both = {"dram_bytes_read": 1, "dram_bytes_write": 1}
     assert not any("DRAM moved" in line for line in shown(nbytes=0, **both, kernels=[kernel("k", **both)]))
+
+
+def figure(name: str, value: Any, unit: str = "") -> dict[str, Any]:
+    return {"name": name, "value": value, "unit": unit}
+
+
+def section(title: str, *figures: dict[str, Any]) -> dict[str, Any]:
+    return {"name": title, "figures": list(figures)}
+
+
+def test_each_section_is_a_table_with_a_column_for_each_kernel() -> None:
+    kernels = [
+        kernel("one", waves=1, sections=[section("Launch Statistics", figure("Grid Size", 1024))]),
+        kernel(
+            "two",
+            waves=2,
+            sections=[
+                section("Launch Statistics", figure("Grid Size", None), figure("Cache", "CachePrefer[x]")),
+                section(
+                    "Memory Workload Analysis",
+                    figure("Memory Throughput", 4.1e12, "byte/s"),
+                    figure("Size", 2_000_000, "byte"),
+                    figure("Duration", 2848, "ns"),
+                    figure("SM Frequency", 1.98e9, "hz"),
+                    figure("L2 Hit Rate", 12.345, "%"),
+                    figure("Registers", 40, "register/thread"),
+                ),
+            ],
+        ),
+    ]
+    lines = shown(waves=None, kernels=kernels)
+    at = lines.index("Launch Statistics     #1              #2")
+    assert [line.split() for line in lines[at + 2 : at + 4]] == [
+        ["Grid", "Size", "1,024", "–"],
+        ["Cache", "CachePrefer[x]"],
+    ]
+    at = next(number for number, line in enumerate(lines) if line.startswith("Memory Workload Analysis"))
+    assert [line.split("  ")[-1].strip() for line in lines[at + 2 : at + 8]] == [
+        "4100 GB/s", "2.00 MB", "2.85 µs", "1980 MHz", "12.3 %", "40 register/thread",
+    ]  # fmt: skip
+
+
+def test_the_hottest_lines_or_why_there_are_none() -> None:
+    line = {"file": "bandwidth.cu", "line": 7, "samples": 3, "share": 0.75, "instructions": 1234, "text": "x += [y];"}
+    bare = {"file": "x.cuh", "line": 1, "samples": None, "share": None, "instructions": None, "text": ""}
+    kernels = [kernel("one", waves=1, source=[line, bare]), kernel("two", waves=2, source="no line information")]
+    lines = shown(waves=None, kernels=kernels)
+    at = lines.index("#1 hottest lines  stalls  executed  text")
+    assert lines[at + 2].split() == ["bandwidth.cu:7", "75.0", "%", "1,234", "x", "+=", "[y];"]
+    assert lines[at + 3].split() == ["x.cuh:1", "–", "–"]
+    assert lines[-1] == "#2 no line information"
+
+
+def test_kernels_beyond_those_shown_are_counted() -> None:
+    kernels = [kernel(f"k{number}", waves=1, source="none") for number in range(6)]
+    assert shown(waves=None, kernels=kernels)[-1] == "of 6 kernels the first 4 are shown; the file has all"
+    assert shown(waves=1, kernels=[kernel("k", waves=1, sections=[])])[-1].startswith("no sections: ncu printed none")
+
+
+def test_which_kernel_of_the_record_each_is() -> None:
+    found = [{"count": 1, "ns": 2500}, {"count": 3, "ns": 9000}, {"count": 1, "ns": None}, None]
+    kernels = [kernel("k", waves=1, recorded=each) for each in found]
+    lines = shown(waves=None, kernels=kernels, differences=["k (2×3×1): 4 times a call here, 1 time in the record"])
+    ends = [line.partition("threads)")[2] for line in lines[1:5]]
+    assert ends == ["; 2.50 µs in the record", "; 9.00 µs in the record, of 3", "", ""]
+    assert lines[-1] == "not the record's kernels: k (2×3×1): 4 times a call here, 1 time in the record"
+
+
+def test_the_guide_shows_what_is_in_the_reference_run() -> None:
+    run = runfile.decode(read_bytes(ROOT / "results/reference/h200/lecture.json.gz"), "lecture")
+    (record,) = (each for each in run.records if each.id == "coalescing/strided-read[mib=512,stride=8]")
+    console = Console(width=80, highlight=False, markup=False)
+    with console.capture() as capture:
+        console.print(profile.table(run, record))
+    shown = "\n".join(line.rstrip() for line in capture.get().splitlines())
+    assert f"```\n{shown}\n```" in (ROOT / "docs/profile.md").read_text()
+
+
+def test_the_guide_has_every_flag_of_the_command() -> None:
+    guide = (ROOT / "docs/profile.md").read_text()
+    flags = {option for parameter in get_command(app).commands["profile"].params for option in parameter.opts}
+    assert {flag for flag in flags if flag.startswith("--") and flag not in guide} == {"--param", "--output", "--quiet"}

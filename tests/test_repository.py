@@ -35,7 +35,7 @@ PLANTS = [
     ("door-pynvml", "devices.cuda", "pynvml", "gpubench.devices.cuda -> pynvml"),
     ("door-pydantic", "report", "pydantic", "gpubench.report -> pydantic"),
     ("door-scipy", "compare", "scipy.special", "gpubench.compare -> scipy"),
-    ("door-altair", "report.curve", "altair", "gpubench.report.curve -> altair"),
+    ("door-vl-convert", "report.curve", "vl_convert", "gpubench.report.curve -> vl_convert"),
     ("door-platformdirs", "environment", "platformdirs", "gpubench.environment -> platformdirs"),
 ]
 
@@ -213,6 +213,6 @@ def test_every_data_file_is_in_the_wheel():
 
 
 def test_no_module_has_grown_two_subjects():
-    modules = [path for path in source_files() if path.suffix != ".yaml"]  # data is as long as it is
+    modules = [path for path in source_files() if path.suffix not in (".yaml", ".gz")]  # data is as long as it is
     lengths = {str(path.relative_to(ROOT)): len(path.read_text().splitlines()) for path in modules}
     assert {name: length for name, length in lengths.items() if length > LONGEST_MODULE} == {}

@@ -22,7 +22,7 @@ def test_a_busy_cpu_is_named_before_it_is_measured(
 ) -> None:
     monkeypatch.setattr(surroundings, "load", lambda: load)
     monkeypatch.setattr(session.os, "cpu_count", lambda: 2)
-    session._warn_if_busy(kind, Screen())
+    session.warn_if_busy(kind, Screen())
     said = capsys.readouterr()
     assert said.out == ""
     assert ("this machine is busy (load average" in said.err) is warned

@@ -25,6 +25,9 @@ from gpubench.stats import (
     percentile,
     relative_half_width,
     summarize,
+    t_quantile,
+    t_shift,
+    t_tail,
 )
 
 times = st.lists(st.integers(1, 10**9), min_size=1, max_size=80)
@@ -362,3 +365,22 @@ def test_the_central_share_is_the_same_from_both_ends():
     assert stats.central(values) == (26, 975)
     assert stats.central(sorted(1 / value for value in values)) == (1 / 975, 1 / 26)
     assert stats.central([5.0]) == (5, 5)
+
+
+def test_the_tail_of_t_is_where_its_quantile_says() -> None:
+    for degrees in (1, 9, 49):
+        assert t_tail(degrees, t_quantile(degrees, 0.975)) == pytest.approx(0.025)
+        assert t_tail(degrees, -t_quantile(degrees, 0.975)) == pytest.approx(0.975)
+    assert t_tail(9, math.inf) == 0
+
+
+def test_a_shift_is_seen_with_the_power_asked_for() -> None:
+    """The mean of ten normal values, so many standard errors off."""
+    source, critical = random.Random(1), t_quantile(9, 0.975)
+    shift = t_shift(9, critical, 0.8)
+    seen = 0
+    for _ in range(4000):
+        values = [source.gauss(shift / math.sqrt(10), 1) for _ in range(10)]
+        seen += statistics.mean(values) / (statistics.stdev(values) / math.sqrt(10)) > critical
+    assert seen / 4000 == pytest.approx(0.8, abs=0.02)
+    assert t_shift(9, critical, 0.9) > shift

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from statistics import fmean, stdev
+from statistics import correlation, fmean, stdev
 
 from accuracy.results import Results, Row
 from accuracy.works import (
@@ -114,23 +114,23 @@ def deviation(results: Results, tool: str, work: str) -> Deviation | None:
 
 @dataclass(frozen=True)
 class Pairs:
-    """Coefficients of variation over processes: of what gpubench reads, of what the stamps read of the same call on the
-    same data, and of their ratio. Where the work itself differs, the first two are alike and the third is small."""
+    """Coefficients of variation over processes: of what gpubench reads and of what the stamps read of the same call on
+    the same data; and the correlation of the two, None where either is constant. Where a process itself is slower, they
+    go together."""
 
     own: float
     stamps: float
-    ratio: float
+    correlation: float | None
     processes: int
 
 
 def pairs(results: Results, work: str) -> Pairs | None:
     """The pairs of an operation, each reading less its tool's reading of nothing in `durations`, where there is one."""
     own, stamps = (_less_nothing(results, tool, work) for tool in PAIR)
-    if len(own) != len(stamps) or not own or min(stamps) <= 0:
+    spreads = variation(own), variation(stamps)
+    if len(own) != len(stamps) or spreads[0] is None or spreads[1] is None:
         return None
-    ratios = [one / other for one, other in zip(own, stamps, strict=True)]
-    found = [variation(values) for values in (own, stamps, ratios)]
-    return None if None in found else Pairs(*found, len(own))  # type: ignore[arg-type]
+    return Pairs(*spreads, correlation(own, stamps) if all(spreads) else None, len(own))
 
 
 def _less_nothing(results: Results, tool: str, work: str) -> list[float]:
@@ -292,6 +292,13 @@ def _mean_deviation(results: Results, tool: str, works: list[str]) -> float | No
     return fmean(shares) if len(shares) == len(works) else None
 
 
+def _beside(both: Pairs | None) -> str:
+    if both is None:
+        return ""
+    together = "–" if both.correlation is None else f"{both.correlation:.2f}"
+    return f" (in pairs {both.own:.2%}, stamps {both.stamps:.2%}, correlation {together})"
+
+
 def _fresh(results: Results) -> Verdict:
     promise = "fresh processes: CV at most 0.3 % above 100 µs; below 1.5 %, or one tick"
     rows = list(results.rows("fresh"))
@@ -302,11 +309,7 @@ def _fresh(results: Results) -> Verdict:
             return _undecided(promise, "fresh", [row.work])
         long = row.reading_ns > FRESH_LONG_NS
         if cv > (FRESH_LONG if long else max(FRESH_SHORT, _tick_share(row))):
-            both = pairs(results, row.work)
-            beside = (
-                f" (in pairs {both.own:.2%}, stamps {both.stamps:.2%}, their ratio {both.ratio:.2%})" if both else ""
-            )
-            broken.append(f"{row.work} {cv:.2%}{beside}")
+            broken.append(f"{row.work} {cv:.2%}{_beside(pairs(results, row.work))}")
     if not rows:
         return Verdict(promise, None, "not run")
     return Verdict(promise, not broken, "; ".join(broken) or f"{len(rows)} operations")

@@ -66,11 +66,11 @@ def page(results: Results, source: str) -> str:
         "",
         "gpubench cold, one measurement in each of several processes: coefficient of variation of what they say. In as"
         " many other processes stamps of the global timer read the same call on the same data just before gpubench did:"
-        " where both vary and their ratio does not, it is the operation that takes another time in another process, as"
-        " its data lies elsewhere.",
+        " where the two go together, a correlation near 1, the process itself is slower. The stamps are kernels too, so"
+        " that what lies between two kernels is in them once or twice more than in what gpubench reads.",
         "",
         *_grid(
-            ["operation", "median", "CV", "processes", "in pairs: gpubench", "stamps", "their ratio"], _fresh(results)
+            ["operation", "median", "CV", "processes", "in pairs: gpubench", "stamps", "correlation"], _fresh(results)
         ),
         "",
         "## Tools",
@@ -168,7 +168,10 @@ def _fresh(results: Results) -> list[list[str]]:
         cv = variation(row.readings_ns)
         if row.reading_ns is not None and cv is not None:
             both = pairs(results, row.work)
-            beside = [f"{share:.2%}" for share in (both.own, both.stamps, both.ratio)] if both else [ABSENT] * 3
+            beside = [ABSENT] * 3
+            if both is not None:
+                together = ABSENT if both.correlation is None else f"{both.correlation:.2f}"
+                beside = [f"{both.own:.2%}", f"{both.stamps:.2%}", together]
             rows.append([row.work, format_duration(row.reading_ns), f"{cv:.2%}", str(len(row.readings_ns)), *beside])
     return rows
 

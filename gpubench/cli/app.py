@@ -9,7 +9,21 @@ from typing import Annotated, Any
 import typer
 
 from gpubench import __version__
-from gpubench.cli import baseline, claims, compare, doctor, explain, profile, read, run
+from gpubench.cli import (
+    ab,
+    advise,
+    baseline,
+    check,
+    claims,
+    compare,
+    doctor,
+    explain,
+    profile,
+    read,
+    report,
+    run,
+    selfcheck,
+)
 from gpubench.cli.help import GroupedCommand, GroupedCommands
 from gpubench.errors import UsageError
 from gpubench.exits import Exit
@@ -64,9 +78,14 @@ COMMANDS: dict[str, tuple[str, Callable[..., Any] | typer.Typer]] = {
     "show": (UNDERSTAND, read.show),
     "claims": (UNDERSTAND, claims.claims),
     "explain": (UNDERSTAND, explain.explain),
+    "advise": (UNDERSTAND, advise.advise),
     "profile": (UNDERSTAND, profile.profile),
+    "report": (UNDERSTAND, report.report),
     "compare": (DECIDE, compare.compare),
+    "ab": (DECIDE, ab.ab),
+    "check": (DECIDE, check.check),
     "baseline": (DECIDE, baseline.app),
+    "selfcheck": (MORE, selfcheck.app),
     "schema": (MORE, read.schema),
 }
 for _name, (_group, _what) in COMMANDS.items():

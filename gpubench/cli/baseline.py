@@ -23,13 +23,15 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help="The name: letters, di
 def save(
     flags: options.Flags,
     name: Name,
-    run: options.RunWord = None,
+    runs: Annotated[
+        list[str] | None, typer.Argument(metavar="[RUN]...", help=f"The runs: {options.RUN_WORDS}.")
+    ] = None,
     replace: Annotated[bool, typer.Option("--replace", help="In place of the runs of this device.")] = False,
     add: Annotated[
         bool, typer.Option("--add", help="Beside them: from five runs on, their spread tells a regression.")
     ] = False,
 ) -> None:
-    """Keep a copy of a run under a name."""
+    """Keep copies of runs under a name: five of a device tell a regression."""
     from gpubench.baseline import check_name
     from gpubench.cli.output import from_here
     from gpubench.cli.stored import baselines_of, begin, find, store_of
@@ -40,13 +42,14 @@ def save(
     if replace and add:
         raise UsageError("--replace and --add contradict each other", "one of them")
     settings, screen = begin(**flags)
-    found = read_run(find(run, store_of(settings), screen))
-    path = baselines_of(settings).save(name, found, replace, add)
-    without = sum(record.status != "ok" for record in found.records)
-    if without:
-        screen.warn(f"gpubench: {without} of {len(found.records)} rows of this baseline have no number")
-    screen.say(f"saved {from_here(path)}")
-    screen.say(f"next  gpubench compare @{name}")
+    words: list[str | None] = [*runs] if runs else [None]
+    found = [read_run(find(word, store_of(settings), screen)) for word in words]
+    for path in baselines_of(settings).save(name, found, replace, add):
+        screen.say(f"saved {from_here(path)}")
+    for run in found:
+        if without := sum(record.status != "ok" for record in run.records):
+            screen.warn(f"gpubench: {without} of {len(run.records)} rows of run {run.run_id} have no number")
+    screen.say(f"next  gpubench check --baseline {name} · gpubench compare @{name}")
 
 
 @app.command("list", cls=GroupedCommand)

@@ -8,7 +8,7 @@ import sys
 from typing import NoReturn
 
 from gpubench.cli import signals, streams
-from gpubench.errors import DeviceLost, GpubenchError, NothingMeasured
+from gpubench.errors import DeviceLost, GpubenchError, NotComparable, NothingMeasured
 from gpubench.exits import Exit
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
@@ -63,6 +63,8 @@ def code_of(error: GpubenchError) -> Exit:
     """The exit code an error means."""
     if isinstance(error, NothingMeasured):
         return Exit.NOTHING
+    if isinstance(error, NotComparable):
+        return Exit.NOT_COMPARABLE
     if isinstance(error, DeviceLost):
         return Exit.FAILED
     return Exit.USAGE

@@ -117,8 +117,7 @@ class Live(Silent):
                 self.screen.say(line(event, self.done, self.total))
 
     def _left(self) -> str:
-        seconds = (self.clock() - self.started) / self.done * (self.total - self.done)
-        return f"about {seconds:.0f} s left" if seconds < 100 else f"about {seconds / 60:.0f} min left"
+        return left((self.clock() - self.started) / self.done * (self.total - self.done))
 
     def render(self) -> RenderableType:
         """Three lines; Rich calls this at each refresh."""
@@ -143,6 +142,11 @@ def bar(screen: Screen) -> Bar:
         console=screen.err,
         transient=True,
     )
+
+
+def left(seconds: float) -> str:
+    """What is left of something under way, in a few words."""
+    return f"about {seconds:.0f} s left" if seconds < 100 else f"about {seconds / 60:.0f} min left"
 
 
 def state(progress: Progress) -> str:

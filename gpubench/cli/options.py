@@ -12,6 +12,7 @@ import typer
 RUN_FORMS = "a file, latest, latest~N, @BASELINE or ref:NAME"
 RUN_WORDS = f"{RUN_FORMS}; the latest run if left out"
 CONDITIONS, EFFORT, OUTPUT = "What and how", "How hard", "Output"
+JUDGING, BUILD = "What counts", "For a build"
 
 RunWord = Annotated[str | None, typer.Argument(metavar="RUN", help=f"The run: {RUN_WORDS}.")]
 CaseWord = Annotated[
@@ -35,6 +36,108 @@ Params = Annotated[
 ]
 Device = Annotated[
     str | None, typer.Option("--device", "-d", metavar="DEVICE", help="auto, cuda:N, a GPU's UUID, or cpu.")
+]
+
+Dtype = Annotated[str | None, typer.Option("--dtype", metavar="NAME", help="The same as -p dtype=NAME.")]
+Cache = Annotated[
+    str | None,
+    typer.Option("--cache", metavar="cold|hot", help="The caches before each call.", rich_help_panel=CONDITIONS),
+]
+Load = Annotated[
+    str | None,
+    typer.Option(
+        "--load", metavar="burst|sustained", help="With rests between samples, or not.", rich_help_panel=CONDITIONS
+    ),
+]
+Data = Annotated[
+    str | None,
+    typer.Option("--data", metavar="normal|uniform|zeros", help="What the inputs hold.", rich_help_panel=CONDITIONS),
+]
+Seed = Annotated[
+    str | None, typer.Option("--seed", metavar="N", help="The seed of the inputs.", rich_help_panel=CONDITIONS)
+]
+Timer = Annotated[
+    str | None,
+    typer.Option(
+        "--timer",
+        metavar="auto|cupti|graph|event|host",
+        help="What takes the samples.",
+        rich_help_panel=CONDITIONS,
+    ),
+]
+Quick = Annotated[bool, typer.Option("--quick", help="Each axis's quick values, 0.2 s a case.", rich_help_panel=EFFORT)]
+Samples = Annotated[
+    str | None, typer.Option("--samples", metavar="N", help="Exactly N a case.", rich_help_panel=EFFORT)
+]
+MaxNoise = Annotated[
+    str | None,
+    typer.Option("--max-noise", metavar="PCT", help="Stop at this noise (0.5%).", rich_help_panel=EFFORT),
+]
+MaxTime = Annotated[
+    str | None,
+    typer.Option("--max-time", metavar="TIME", help="For the run; the rest is skipped.", rich_help_panel=EFFORT),
+]
+CaseTime = Annotated[
+    str | None,
+    typer.Option("--case-time", metavar="TIME", help="For one case's samples (500ms).", rich_help_panel=EFFORT),
+]
+Timeout = Annotated[
+    str | None,
+    typer.Option("--timeout", metavar="TIME", help="Give a case up after this (120s).", rich_help_panel=EFFORT),
+]
+Tags = Annotated[
+    list[str] | None,
+    typer.Option("--tag", metavar="TEXT", help="Kept with the run; repeatable.", rich_help_panel=OUTPUT),
+]
+Output = Annotated[
+    str | None,
+    typer.Option("--output", "-o", metavar="FILE", help="Save here, replacing it.", rich_help_panel=OUTPUT),
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="The cases and the time they may take; run nothing.")]
+Plain = Annotated[bool, typer.Option("--plain", help="Plain lines, no live view.", rich_help_panel=OUTPUT)]
+
+Margin = Annotated[
+    str | None,
+    typer.Option("--margin", metavar="PCT", help="A loss that does not matter, 3%.", rich_help_panel=JUDGING),
+]
+FailOn = Annotated[
+    str | None,
+    typer.Option(
+        "--fail-on",
+        metavar="VERDICTS",
+        help="What fails: regression,suspect,failed,missing ...; none.",
+        rich_help_panel=JUDGING,
+    ),
+]
+HostMismatch = Annotated[
+    str | None,
+    typer.Option(
+        "--host-mismatch",
+        metavar="error|warn",
+        help="warn: differences between unlike devices, without a verdict.",
+        rich_help_panel=JUDGING,
+    ),
+]
+OnlyChanged = Annotated[bool, typer.Option("--only-changed", help="No row that is what it was.")]
+ComparisonForm = Annotated[str | None, typer.Option("--format", metavar="FORM", help="table, json, md, csv or xml.")]
+ComparisonExport = Annotated[
+    list[str] | None,
+    typer.Option("--export", metavar="FILE", help="Also to a file: .json .md .csv, .xml for JUnit."),
+]
+Annotate = Annotated[
+    str | None,
+    typer.Option(
+        "--annotate", metavar="github|none|auto", help="Remarks on the page of a build.", rich_help_panel=BUILD
+    ),
+]
+Summary = Annotated[
+    str | None,
+    typer.Option(
+        "--summary",
+        metavar="FILE",
+        help="Append what changed, as Markdown; GITHUB_STEP_SUMMARY if left out.",
+        rich_help_panel=BUILD,
+    ),
 ]
 
 Flags = Mapping[str, object]

@@ -46,18 +46,18 @@ def check_writable(flag: str, name: str) -> None:
 
 
 def show_run(run: Run, screen: Screen, form: str, all_rows: bool, no_plot: bool) -> None:
-    """A run on stdout: the table and the plot of its sweep, or one document in another form."""
+    """A run on stdout: the table and a plot, or one document in another form."""
     if form != "table":
         from gpubench.report.export import render
 
         screen.document(render(run, cast(Any, form), all_rows, screen.width))
         return
     from gpubench.cli.screen import PLOT_HEIGHT
-    from gpubench.report import curve, table
+    from gpubench.report import plots, table
 
     screen.show(table.table(run, all_rows))
     if not no_plot:
-        plot = curve.curve(run, screen.width, PLOT_HEIGHT, screen.colour, screen.ascii)
+        plot = plots.plot(run, screen.width, PLOT_HEIGHT, screen.colour, screen.ascii)
         if plot:
             screen.write("\n" + plot)
 

@@ -17,26 +17,13 @@ def run(
         typer.Argument(metavar="WORD", help="Plans, suites, suite/benchmark, globs, files. None: the plan quick."),
     ] = None,
     param: options.Params = None,
-    dtype: Annotated[str | None, typer.Option(metavar="NAME", help="The same as -p dtype=NAME.")] = None,
+    dtype: options.Dtype = None,
     device: options.Device = None,
-    cache: Annotated[
-        str | None, typer.Option(metavar="cold|hot", help="The caches before each call.", rich_help_panel=CONDITIONS)
-    ] = None,
-    load: Annotated[
-        str | None,
-        typer.Option(metavar="burst|sustained", help="With rests between samples, or not.", rich_help_panel=CONDITIONS),
-    ] = None,
-    data: Annotated[
-        str | None,
-        typer.Option(metavar="normal|uniform|zeros", help="What the inputs hold.", rich_help_panel=CONDITIONS),
-    ] = None,
-    seed: Annotated[
-        str | None, typer.Option(metavar="N", help="The seed of the inputs.", rich_help_panel=CONDITIONS)
-    ] = None,
-    timer: Annotated[
-        str | None,
-        typer.Option(metavar="auto|cupti|graph|event|host", help="What takes the samples.", rich_help_panel=CONDITIONS),
-    ] = None,
+    cache: options.Cache = None,
+    load: options.Load = None,
+    data: options.Data = None,
+    seed: options.Seed = None,
+    timer: options.Timer = None,
     ceilings: Annotated[
         str | None,
         typer.Option(metavar="stored|measure|none", help="Where roofs come from.", rich_help_panel=CONDITIONS),
@@ -51,32 +38,15 @@ def run(
     in_process: Annotated[
         bool, typer.Option("--in-process", help="Measure in this process.", rich_help_panel=CONDITIONS)
     ] = False,
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Each axis's quick values, 0.2 s a case.", rich_help_panel=EFFORT)
-    ] = False,
-    samples: Annotated[str | None, typer.Option(metavar="N", help="Exactly N a case.", rich_help_panel=EFFORT)] = None,
-    max_noise: Annotated[
-        str | None, typer.Option(metavar="PCT", help="Stop at this noise (0.5%).", rich_help_panel=EFFORT)
-    ] = None,
-    max_time: Annotated[
-        str | None, typer.Option(metavar="TIME", help="For the run; the rest is skipped.", rich_help_panel=EFFORT)
-    ] = None,
-    case_time: Annotated[
-        str | None, typer.Option(metavar="TIME", help="For one case's samples (500ms).", rich_help_panel=EFFORT)
-    ] = None,
-    timeout: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Give a case up after this (120s).", rich_help_panel=EFFORT)
-    ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="The cases and the time they may take; run nothing.")
-    ] = False,
-    tag: Annotated[
-        list[str] | None, typer.Option(metavar="TEXT", help="Kept with the run; repeatable.", rich_help_panel=OUTPUT)
-    ] = None,
-    output: Annotated[
-        str | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Save here, replacing it.", rich_help_panel=OUTPUT),
-    ] = None,
+    quick: options.Quick = False,
+    samples: options.Samples = None,
+    max_noise: options.MaxNoise = None,
+    max_time: options.MaxTime = None,
+    case_time: options.CaseTime = None,
+    timeout: options.Timeout = None,
+    dry_run: options.DryRun = False,
+    tag: options.Tags = None,
+    output: options.Output = None,
     export: Annotated[
         list[str] | None,
         typer.Option("--export", metavar="FILE", help=options.EXPORT_HELP, rich_help_panel=OUTPUT),
@@ -86,7 +56,10 @@ def run(
     json: options.Json = False,
     all_rows: options.All = False,
     no_plot: options.NoPlot = False,
-    plain: Annotated[bool, typer.Option("--plain", help="Plain lines, no live view.", rich_help_panel=OUTPUT)] = False,
+    plain: options.Plain = False,
+    opened: Annotated[
+        bool, typer.Option("--open", help="Report the run beside its file, in a browser.", rich_help_panel=OUTPUT)
+    ] = False,
     host_name: Annotated[
         str | None,
         typer.Option(metavar="TEXT", help="Keep this name of the machine with the run.", rich_help_panel=OUTPUT),
@@ -118,5 +91,6 @@ def run(
         form=form_of(form, json),
         all_rows=all_rows,
         host_name=host_name,
+        opened=opened,
     )
     return measure(request)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import sys
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -52,8 +52,18 @@ class Request:
     form: str = "table"
     all_rows: bool = False
     host_name: str | None = None
+    opened: bool = False
+    """Whether to write a report beside the run's file and open it."""
     silent: bool = False
     """Save, but show nothing: the caller will."""
+    falls_back: bool = True
+    """Whether `auto` settles for the CPU where there is no CUDA device."""
+    chosen: Sequence[Selected] | None = None
+    """Rows to measure that no words and -p can say: sizes that belong together. `words` then only name the run."""
+    only: Collection[str] | None = None
+    """Ids of the rows to measure, where it is not every one."""
+    begun: Callable[[Run, Path], None] | None = None
+    """Told of the run, which fills as rows are measured, and of its file, before anything is measured; may refuse."""
 
 
 def measure(request: Request) -> Exit:
@@ -61,23 +71,28 @@ def measure(request: Request) -> Exit:
     library = Library()
     project = find_project(Path.cwd())
     settings = resolve(request.flags, plan_among(request.words, library, project), os.environ, Path.cwd())
-    selected = select(request.words, library, _params(request), project)
+    selected = request.chosen or select(request.words, library, asked_params(request), project)
     check_exports(request.exports)
     screen = Screen(settings.no_color, settings.quiet)
     for line in (*library.warnings, *settings.warnings):
         screen.warn(f"gpubench: {line}")
-    with _executor(settings, [*selected, *select([ceilings.PLAN], library)]) as executor:
+    device = "cuda" if settings.device == "auto" and not request.falls_back else settings.device
+    with _executor(settings, device, [*selected, *select([ceilings.PLAN], library)]) as executor:
         if executor.hello.notice:
             screen.warn(f"gpubench: {executor.hello.notice}")
         kind = str(executor.hello.facts["kind"])
         planned = cases(selected, kind, settings.quick, settings.conditions)
+        if request.only is not None:
+            planned = [case for case in planned if case.id in request.only]
         if request.dry_run:
             return _dry(planned, settings, screen, request.form)
-        _warn_if_busy(kind, screen)
+        warn_if_busy(kind, screen)
         store = Store(settings.results or default_folder())
-        _recover(store, screen)
-        begun = _head(request, settings, executor)
-        path = Path(request.output) if request.output is not None else store.new_path(begun, _what(request.words))
+        recover(store, screen)
+        begun = head(request, settings, executor)
+        path = Path(request.output) if request.output is not None else store.new_path(begun, what_of(request.words))
+        if request.begun is not None:
+            request.begun(begun, path)
         writer = RunWriter(path, begun, replace=request.output is not None)
         if settings.verbose:
             _explain(settings, begun, screen)
@@ -87,7 +102,7 @@ def measure(request: Request) -> Exit:
     return code
 
 
-def _params(request: Request) -> dict[str, tuple[Param, ...]]:
+def asked_params(request: Request) -> dict[str, tuple[Param, ...]]:
     """Every -p, by axis. A condition's flag is one too: --cache hot is -p cache=hot, and outranks a plan's values."""
     params = parse_params(request.params)
     for name in CONDITIONS:
@@ -112,9 +127,7 @@ class Session:
     @property
     def effort(self) -> Effort:
         """How hard to measure."""
-        chosen = self.settings
-        stopping = Stopping(chosen.max_noise, chosen.case_time, chosen.samples)
-        return Effort(stopping, chosen.timer, chosen.seed, chosen.energy)
+        return effort_of(self.settings)
 
     def run(self, planned: Sequence[Case]) -> Exit:
         """Measure the cases and close the file, whatever happens in between; the exit code."""
@@ -159,7 +172,7 @@ class Session:
         happens while ncu runs takes anything from it."""
         self.executor.close()  # its memory is needed, and its context is not to be counted
         with undisturbed():
-            self.writer.settle("complete", _now())
+            self.writer.settle("complete", now())
         codes = count_rows(self.writer, asked, self.library, self.settings, self.screen)
         if not codes:
             self._judge()
@@ -178,7 +191,7 @@ class Session:
     def _close(self, status: RunStatus) -> None:
         """Write the file in peace: a second Ctrl-C must not take what the first one left."""
         with undisturbed(forget=True):
-            self.writer.close(status, _now())
+            self.writer.close(status, now())
             self.executor.close()
 
     def _measure(self, planned: Sequence[Case], effort: Effort, max_time: float | None) -> Rows:
@@ -226,9 +239,9 @@ class Session:
     def _roofs(self, records: Iterable[Record], measured: Sequence[Case], effort: Effort) -> list[Ceiling]:
         """The roofs among rows, each measured a second time: the best of many rows is partly the luckiest."""
         cache = self.executor.hello.facts.get("last_level_cache_bytes")
-        found = ceilings.from_records(records, _now(), cache)
+        found = ceilings.from_records(records, now(), cache)
         again = ceilings.winners(found, measured)
-        return ceilings.settled(found, ceilings.from_records(self._measure(again, effort, None), _now(), cache))
+        return ceilings.settled(found, ceilings.from_records(self._measure(again, effort, None), now(), cache))
 
     def _keep(self, found: Sequence[Ceiling]) -> None:
         """Keep roofs for the next run; a store that cannot be written costs a warning."""
@@ -238,6 +251,12 @@ class Session:
                 self.store.keep_ceilings(ceilings.key(hello.facts, hello.software), found)
         except UsageError as error:
             self.screen.warn(f"gpubench: the ceilings are not kept: {error.message}")
+
+
+def effort_of(settings: Settings) -> Effort:
+    """How hard settings ask to measure."""
+    stopping = Stopping(settings.max_noise, settings.case_time, settings.samples)
+    return Effort(stopping, settings.timer, settings.seed, settings.energy)
 
 
 def outcome(records: Iterable[Record], planned: Sequence[Case]) -> list[Exit]:
@@ -259,41 +278,42 @@ def outcome(records: Iterable[Record], planned: Sequence[Case]) -> list[Exit]:
 
 
 @contextmanager
-def _executor(settings: Settings, selected: Sequence[Selected]) -> Iterator[Executor]:
+def _executor(settings: Settings, word: str, selected: Sequence[Selected]) -> Iterator[Executor]:
+    """Whoever measures these benchmarks on the device that a word means."""
     benchmarks = {each.benchmark.path: each.benchmark for each in selected}
     bench = Bench(benchmarks, {each.benchmark.suite: each.benchmark.file for each in selected})
     executor: Executor
     if settings.in_process:
         from gpubench.devices.find import find
 
-        device, notice = find(settings.device)
+        device, notice = find(word)
         executor = InProcess(device, bench, settings.timer, notice)
     else:
-        executor = WorkerProcess(settings.device, bench, settings.timeout, timer=settings.timer, echo=settings.debug)
+        executor = WorkerProcess(word, bench, settings.timeout, timer=settings.timer, echo=settings.debug)
     try:
         yield executor
     finally:
         executor.close()
 
 
-def _warn_if_busy(kind: str, screen: Screen) -> None:
+def warn_if_busy(kind: str, screen: Screen) -> None:
     """Before a CPU is measured that has other work: its rows will show that work."""
     load, cores = surroundings.load(), os.cpu_count()
     if kind == "cpu" and load is not None and cores and doctor.busy(kind, load, cores):
         screen.warn(f"gpubench: this machine is busy (load average {load:.1f} on {cores} cores): expect noisy rows")
 
 
-def _head(request: Request, settings: Settings, executor: Executor) -> Run:
+def head(request: Request, settings: Settings, executor: Executor) -> Run:
     """The run without its rows."""
     hello = executor.hello
     facts, software = dict(hello.facts), dict(hello.software)
     if hello.notice:
         facts["notice"] = hello.notice
-    now = _now()
+    begun = now()
     return Run(
-        run_id=f"{now[:10].replace('-', '')}-{now[11:19].replace(':', '')}-{secrets.token_hex(4)}",
+        run_id=f"{begun[:10].replace('-', '')}-{begun[11:19].replace(':', '')}-{secrets.token_hex(4)}",
         status="partial",
-        started_at=now,
+        started_at=begun,
         ended_at=None,
         tool=environment.tool(),
         argv=["gpubench", *environment.safe_argv(sys.argv[1:])],
@@ -308,15 +328,17 @@ def _head(request: Request, settings: Settings, executor: Executor) -> Run:
     )
 
 
-def _now() -> str:
+def now() -> str:
+    """The time of day in UTC, as run files have it."""
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def _what(words: Sequence[str]) -> str:
+def what_of(words: Sequence[str]) -> str:
+    """What was asked for, for the name of a file."""
     return " ".join(Path(word).stem if word.endswith((".py", ".yaml")) else word for word in words) or "quick"
 
 
-def _recover(store: Store, screen: Screen) -> None:
+def recover(store: Store, screen: Screen) -> None:
     """Fold what dead runs left behind into run files, and say so."""
     for journal in store.orphans():
         try:
@@ -363,3 +385,7 @@ def _show(run_: Run, writer: RunWriter, request: Request, settings: Settings, sc
         show_run(run_, screen, request.form, request.all_rows, settings.no_plot)
         for line in closing_lines(run_, from_here(writer.path) if run_.records else "nothing"):
             screen.say(line)
+    if request.opened and run_.records:
+        from gpubench.cli.report import beside
+
+        beside(run_, writer.path, screen)

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
-from gpubench.baseline import read
+from gpubench.baseline import Baseline, Baselines, fingerprint_of, read
 from gpubench.cli.output import from_here
 from gpubench.cli.screen import Screen
-from gpubench.errors import NothingMeasured, UsageError
+from gpubench.comparable import run_mismatches
+from gpubench.errors import NotComparable, NothingMeasured, UsageError
 from gpubench.jsonfile import shown
 from gpubench.report.words import counted
 from gpubench.result import Run
-from gpubench.store import Store, read_run, reference_files, reference_folder
+from gpubench.store import Store, read_run, read_runs, reference_files, reference_folder
 from gpubench.suite import name_of
 
 
@@ -31,7 +33,10 @@ class Sides:
 
 def sides_of(words: Sequence[str], baseline: str | None, store: Store, screen: Screen) -> Sides:
     """What the words of a comparison mean: none is the project's baseline, or the run before, with the latest; one is
-    the base, compared with the latest; of several the last is new. What was left out is said."""
+    the base, compared with the latest, or a report of several runs; of several the last is new. What was left out is
+    said."""
+    if len(words) == 1 and (inside := held(words[0])) is not None:
+        return inside
     said = bool(words)
     bases = list(words[:-1] if len(words) > 1 else words) or [_default_base(baseline, store)]
     new_path = store.resolve(words[-1] if len(words) > 1 else "latest", reference_folder())
@@ -48,6 +53,57 @@ def sides_of(words: Sequence[str], baseline: str | None, store: Store, screen: S
     return Sides(runs, name, new, new_name, notes)
 
 
+def held(word: str) -> Sides | None:
+    """The runs that a word's HTML report of several holds, the last of which is new; None for any other word."""
+    path = Path(word)
+    if path.suffix.lower() not in (".html", ".htm") or not path.is_file():
+        return None
+    runs = read_runs(path)
+    if len(runs) < 2:
+        return None
+    *bases, new = runs
+    name = bases[0].run_id if len(bases) == 1 else f"{len(bases)} runs, {bases[0].run_id} …"
+    return Sides(bases, name, new, new.run_id)
+
+
+def kept(name: str, new: Run, baselines: Baselines, unlike: bool, make: str) -> tuple[str, list[Run]]:
+    """What to call a project's baseline, and its runs of the new run's device. With `unlike`, where it has none of that
+    device and is of one other, those.
+
+    NothingMeasured where there is no baseline of that name, NotComparable where none of its runs is of this device;
+    `make` is the command that makes one.
+    """
+    try:
+        found = baselines.named(name)
+    except NothingMeasured as error:
+        raise NothingMeasured(error.message, make) from None
+    fitting = [one for one in found if one.fingerprint == fingerprint_of(new)]
+    if not fitting and not (unlike and len(found) == 1):
+        differing = run_mismatches(read(found[-1].paths[-1]), new)
+        why = "; ".join(map(str, differing)) or "none is of this device"
+        raise NotComparable(f"baseline {name!r} has no run of this device: {why}", make)
+    (one,) = fitting or found
+    return _named(one), [read(path) for path in one.paths]
+
+
+def within(runs: Sequence[Run], paths: Collection[str]) -> tuple[list[Run], list[str]]:
+    """The runs with their rows of these benchmarks (suite/benchmark) alone, and what a reader must know of the rest."""
+    chosen = [
+        replace(run, records=[record for record in run.records if f"{record.suite}/{record.benchmark}" in paths])
+        for run in runs
+    ]
+    left = len(runs[-1].records) - len(chosen[-1].records)
+    words = (
+        f"{counted(left, 'row')} of the baseline, of benchmarks not asked for, {'is' if left == 1 else 'are'} left out"
+    )
+    return chosen, [words] if left else []
+
+
+def _named(one: Baseline) -> str:
+    """What to call a baseline's runs: its word, and how many they are."""
+    return one.word if len(one.paths) == 1 else f"{one.word}, {len(one.paths)} runs"
+
+
 def _default_base(baseline: str | None, store: Store) -> str:
     if baseline is not None:
         return f"@{baseline}"
@@ -61,8 +117,7 @@ def _base(word: str, new: Run, store: Store, notes: list[str]) -> tuple[str, lis
     """The runs that a word for the base means, and their name."""
     if word.startswith("@") and store.baselines is not None:
         found = store.baselines.find(word, new)
-        runs = [read(path) for path in found.paths]
-        return (found.word if len(runs) == 1 else f"{found.word}, {len(runs)} runs"), runs
+        return _named(found), [read(path) for path in found.paths]
     if word.startswith("ref:"):
         return _reference(word, new, notes)
     try:

@@ -14,6 +14,8 @@ from gpubench.steady import Group
 from gpubench.workload import Kernel, Workload
 
 Call = Callable[[], object]
+FLUSH = "flush of the caches"
+"""The range in a trace of what makes the next call a cold one."""
 
 
 @dataclass(frozen=True)
@@ -202,6 +204,11 @@ class Device(Protocol):
     def counted(self, label: str) -> AbstractContextManager[None]:
         """What runs inside is counted, under that label, by the hardware profiler that this process runs under. Waits
         for it. Unsupported on a device that has none."""
+
+    def trace(self, calls: Sequence[Call], n: int, conditions: Conditions) -> dict[str, Any]:
+        """A Chrome trace of n calls, each in a range `call K`, made under the conditions as for a sample, after one of
+        each that was not traced; what is done for the conditions is in a range FLUSH. It is the profiler's own: host
+        names and paths in it are not ours to show. This process takes no right samples afterwards."""
 
     def known_copy(self) -> tuple[Call, int]:
         """A call of one kernel that streams much more than the caches hold, and the bytes that it reads and writes: by

@@ -17,6 +17,7 @@ from gpubench.devices.compiled import Compiled, Compiler
 from gpubench.devices.cpu_load import CpuLoad, CpuWatch, Rotation
 from gpubench.devices.modes import cpu_precision
 from gpubench.devices.tensors import TorchTensors, tensor_error
+from gpubench.devices.tracing import chrome_trace, named
 from gpubench.errors import CaseError, Unsupported, UsageError
 from gpubench.result import Conditions, KernelSeen, Timer
 from gpubench.workload import Kernel, Workload
@@ -138,6 +139,18 @@ class CpuDevice(TorchTensors):
     def counted(self, label: str) -> AbstractContextManager[None]:
         """See Device."""
         raise Unsupported(NO_COUNTERS)
+
+    def trace(self, calls: Sequence[Call], n: int, conditions: Conditions) -> dict[str, Any]:
+        """See Device. Each call is on the next copy of its buffers."""
+        for call in calls:
+            call()
+
+        def work() -> None:
+            for number in range(n):
+                with named(f"call {number + 1}"):
+                    calls[number % len(calls)]()
+
+        return chrome_trace(work, cuda=False)
 
     def known_copy(self) -> tuple[Call, int]:
         """See Device."""

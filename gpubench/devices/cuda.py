@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from gpubench.devices import Call, Launch, examine, pacing, sustained
+from gpubench.devices import FLUSH, Call, Launch, examine, pacing, sustained
 from gpubench.devices.activities import seen
 from gpubench.devices.clock import Hold, SmClock, Spin
 from gpubench.devices.compiled import Compiled, Compiler
@@ -24,6 +24,7 @@ from gpubench.devices.records import activities_of
 from gpubench.devices.sustained import CudaLoad, CudaWatch
 from gpubench.devices.tensors import TorchTensors, first_line, tensor_error
 from gpubench.devices.timers import TIMERS, CudaSampler, Probe, probe, sampler_of
+from gpubench.devices.tracing import chrome_trace, named
 from gpubench.devices.visible import NAME, mask_words
 from gpubench.errors import CaseError, DeviceLost, DeviceUnavailable, Skip, TimerFailed, Unsupported
 from gpubench.result import Conditions, KernelSeen
@@ -282,6 +283,24 @@ class CudaDevice(TorchTensors):
         finally:
             torch.cuda.profiler.stop()
             torch.cuda.nvtx.range_end(opened)
+
+    def trace(self, calls: Sequence[Call], n: int, conditions: Conditions) -> dict[str, Any]:
+        """See Device. The flush before each cold call is a range of its own. One session is thrown away before: the
+        first of a process takes seconds to start and is known to lose records."""
+        (call,) = calls
+
+        def work(count: int) -> None:
+            for number in range(count):
+                if conditions.cache == "cold":
+                    with named(FLUSH):
+                        self.flush()
+                with named(f"call {number + 1}"):
+                    call()
+            self.synchronize()
+
+        self._wake()
+        chrome_trace(lambda: work(1), cuda=True)
+        return chrome_trace(lambda: work(n), cuda=True)
 
     def known_copy(self) -> tuple[Call, int]:
         """See Device: the negative of COPY_CACHES times the L2, read once and written once. A plain copy would be left

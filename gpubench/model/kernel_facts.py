@@ -14,16 +14,33 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from gpubench.model.kernel_names import Family, family
+from gpubench.model import kernel_names
 
+Family = Literal[kernel_names.Family, "sort"]
+"""Those of `kernel_names`; and "sort", which also finds the largest of a row, and makes running sums for it."""
 Path = Literal["tcgen05", "wgmma", "mma.sync", "wmma", "CUDA cores"]
 """By which instructions a product is computed: tensor cores of Blackwell, of Hopper, of Volta and later by warp, the
 same through the WMMA interface, or multiply-adds of the CUDA cores."""
 Role = Literal["product", "split-K sum", "vector", ""]
-"""A tiled product, the sum of its slices of K, a product with a vector, or something else."""
+"""A tiled product, the sum of its slices of K, a product with a vector or few columns, or something else."""
+
+_MORE: tuple[tuple[Family, str], ...] = (
+    ("attention", r"cudnn::fusion::(compute_dot_do_o|convert_dq)"),
+    ("matmul", r"cusparse::"),
+    ("sort", r"topk|bitonicsort|radix|::(scan|scan_by_key|sort|merge_sort|unique_by_key)::|mergesort|searchsorted"),
+    (
+        "reduction",
+        r"reduce_cuda_kernel|devicereduce|nll_loss|::reduce::|partials?_(per_)?segment|compute_grad_weight|sum_and_scatter",
+    ),
+    ("pointwise", r"multi_tensor_apply|gather_kernel"),
+)
+"""Families of names that `kernel_names` does not know. Its own table is part of what `transformer-block` measures: to
+add to it would change that definition, and no kept row of it could be compared."""
+_BESIDES = tuple((found, re.compile(pattern, re.IGNORECASE)) for found, pattern in _MORE)
 
 GENERATIONS = {"maxwell": 50, "pascal": 60, "volta": 70, "turing": 75, "ampere": 80, "ada": 89, "hopper": 90}
 """Ten times the compute capability that a name in words stands for."""
+SHORT = 80
 LONGEST = 4096
 """Characters of a name that are read; templates of torch may be longer, and say the same again at their end."""
 
@@ -67,7 +84,7 @@ class Facts:
 def facts(name: str, kind: str = "kernel", own: Collection[str] = ()) -> Facts:
     """What a kernel's name says; `kind` is that of its activity. `own` are the names of the suites' own kernels, which
     are nobody else's whatever they look like."""
-    found = Facts(name, "unknown", "a suite", own=True) if name in own else Facts(name, family(name, kind))
+    found = Facts(name, "unknown", "a suite", own=True) if name in own else Facts(name, _family(name, kind))
     if found.own:
         return found
     if kind != "kernel":
@@ -78,6 +95,13 @@ def facts(name: str, kind: str = "kernel", own: Collection[str] = ()) -> Facts:
         if read is not None:
             return read
     return replace(found, role="product") if found.family == "matmul" else found
+
+
+def _family(name: str, kind: str) -> Family:
+    known = kernel_names.family(name, kind)
+    if known != "unknown":
+        return known
+    return next((found for found, pattern in _BESIDES if pattern.search(name[:LONGEST])), "unknown")
 
 
 # One reader for each kind of name: the facts, or None where it is another kind. Names hold others' names (a flash
@@ -109,7 +133,7 @@ def _nvjet(name: str, found: Facts) -> Facts | None:
     )  # fmt: skip
 
 
-_XMMA = re.compile(r"sm(\d{2,3})_xmma_gemm_")
+_XMMA = re.compile(r"sm(\d{2,3})_xmma_(sparse_)?gemm_")
 _XMMA_TILE = re.compile(r"tilesize(\d{1,4})x(\d{1,4})x(\d{1,4})")
 _XMMA_CLUSTER = re.compile(r"cgasize(\d{1,2})x(\d{1,2})")
 
@@ -118,10 +142,13 @@ def _xmma(name: str, found: Facts) -> Facts | None:
     seen = _XMMA.search(name)
     if seen is None:
         return None
+    maker = "cuSPARSELt" if seen[2] else "cuBLAS"
+    if "execute_split_k_kernel" in name:  # it has the tile's name, and adds up what the product left
+        return replace(found, maker=maker, role="split-K sum", split_k=True, generation=int(seen[1]))
     tile, cluster = _XMMA_TILE.search(name), _XMMA_CLUSTER.search(name)
     path: Path = "CUDA cores" if "ffma" in name else "wgmma" if "warpgroupsize" in name else "mma.sync"
     return replace(
-        found, maker="cuBLAS", role="product", generation=int(seen[1]), path=path,
+        found, maker=maker, role="product", generation=int(seen[1]), path=path,
         tile=None if tile is None else (int(tile[1]), int(tile[2])), depth=None if tile is None else int(tile[3]),
         stages=_number(r"_stage(\d{1,2})", name), layout=_word(r"_([nt]{2})_[nt]_tilesize", name),
         cluster=(1, 1) if cluster is None else (int(cluster[1]), int(cluster[2])),
@@ -182,6 +209,8 @@ def _helpers(name: str, found: Facts) -> Facts | None:
         return replace(found, maker="cuBLAS", role="split-K sum", split_k=True)
     if "gemv" in low or "gemmsn" in low or "gemmk1" in low:
         return replace(found, maker="cuBLAS", role="vector", path="CUDA cores")
+    if "cusparse::" in low:  # a product of a sparse matrix and a vector, and what prepares it
+        return replace(found, maker="cuSPARSE", role="vector", path="CUDA cores")
     return None
 
 
@@ -228,6 +257,17 @@ def _torch(name: str, found: Facts) -> Facts | None:
 _READERS: tuple[Callable[[str, Facts], Facts | None], ...] = (
     _attention, _nvjet, _xmma, _helpers, _cutlass, _named_generation, _triton, _torch
 )  # fmt: skip
+
+
+_CUTLASS_KERNEL = re.compile(r"cutlass::Kernel2<(\w{1,200})>")
+
+
+def short_name(name: str) -> str:
+    """A kernel's name without its types and arguments, which may be longer than a page; at most SHORT characters."""
+    inner = _CUTLASS_KERNEL.search(name[:LONGEST])
+    plain = inner[1] if inner else name.removeprefix("void ").replace("(anonymous namespace)::", "")
+    head = re.split(r"[<(]", plain, maxsplit=1)[0].strip() or name
+    return head if len(head) <= SHORT else head[: SHORT - 1] + "…"
 
 
 def _number(pattern: str, name: str) -> int | None:

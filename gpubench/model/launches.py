@@ -24,6 +24,8 @@ PERSISTENT = 0.8
 """The least share of the multiprocessors that a persistent grid of larger clusters fills: those of 8 leave 12 of an
 H200's 132 over."""
 HOPPER = 90
+MOST_SLICES = 32
+"""Slices of K that a kernel may have whose name says that it cuts it: a grid of any size is no multiple by chance."""
 
 
 @dataclass(frozen=True)
@@ -73,13 +75,21 @@ def cover(facts: Facts, m: int, n: int, grid: Sequence[int], multiprocessors: in
         found = _cover(facts, m, n, orientation, 1, multiprocessors)
         if found.work == blocks:
             return found
+        if facts.split_k and blocks % found.work == 0 and blocks // found.work <= MOST_SLICES:
+            return _cover(facts, m, n, orientation, blocks // found.work, multiprocessors)
         for splits in {grid[2], 1}:
             if grid[0] * grid[1] * splits == blocks and grid[0] * grid[1] in _striped(found):
                 return _cover(facts, m, n, orientation, splits, multiprocessors)
-    if _may_persist(facts) and _fills(blocks, prod(facts.cluster), multiprocessors):
+    if is_persistent(facts, grid, multiprocessors):
         found = _cover(facts, m, n, _orientations(facts)[0], 1, multiprocessors, places=blocks)
         return found if found.work > blocks else None
     return None
+
+
+def is_persistent(facts: Facts, grid: Sequence[int], multiprocessors: int) -> bool:
+    """Whether a launch of a kernel that may go over its tiles by itself has a block for each multiprocessor."""
+    cluster = prod(facts.cluster)
+    return cluster > 0 and _may_persist(facts) and _fills(prod(grid), cluster, multiprocessors)
 
 
 def _may_persist(facts: Facts) -> bool:

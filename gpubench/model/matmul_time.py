@@ -32,6 +32,8 @@ ASYNCHRONOUS = 4
 """Bytes: the least that a thread copies to shared memory without a register (PTX ISA, cp.async)."""
 DEPTH = 32
 """Elements of K that a kernel takes at a time whose name does not say: CUTLASS's before Ampere."""
+DOUBLE = 8
+"""Bytes of a float64, of which tensor cores compute a sixteenth of what they do of 16 bits."""
 EDGE_TILE = 128 * 256
 """Elements of the tile that `Constants.edge` is for."""
 
@@ -201,7 +203,8 @@ def terms(product: Product, on: Machine) -> Terms:
     rows, columns = cover.tile
     a, b = (stripe * cover.places / on.multiprocessors / clock for stripe in product.stripes)
     beside = product.beside_sectors
-    way = 0.0 if product.tma else _WAYS.get(product.facts.path or "", 2.0)
+    slow = product.itemsize >= DOUBLE  # so few flops a clock that any kernel feeds them, as it does CUDA cores
+    way = 0.0 if product.tma else _WAYS["CUDA cores"] if slow else _WAYS.get(product.facts.path or "", 2.0)
     memory = work.bytes(product.m, product.n, product.k, product.itemsize)
     return (
         way,

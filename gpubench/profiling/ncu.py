@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Literal
 
 PERMISSION = "ERR_NVGPUCTRPERM"
 DOCS = "https://developer.nvidia.com/ERR_NVGPUCTRPERM"
-NOT_INSTALLED = "ncu is not installed (it comes with the CUDA toolkit, or as nsight-compute; gpubench doctor)"
+NOT_INSTALLED = "ncu is not installed (it comes with the CUDA toolkit, or as nsight-compute)"
 DENIED = (
     f"hardware counters need permission ({PERMISSION}): run as root, give the container CAP_SYS_ADMIN, or load the "
     f"driver with NVreg_RestrictProfilingToAdminUsers=0 ({DOCS})"
@@ -22,9 +23,14 @@ LONGEST = 200
 
 
 def command(
-    program: str, metrics: Sequence[str], cache: Literal["cold", "hot"], log: str, child: Sequence[str]
+    program: str,
+    metrics: Sequence[str],
+    cache: Literal["cold", "hot"],
+    log: str,
+    child: Sequence[str],
+    more: Sequence[str] = (),
 ) -> list[str]:
-    """The command line that runs `child` and writes what it counts to the file `log`.
+    """The command line that runs `child` and writes what it counts to the file `log`; `more` are words for a report.
 
     Clocks are never touched: ncu's own default would set them. Caches are flushed before each replay of a kernel where
     the case is cold. Only what the child delimits by cudaProfilerStart and Stop is counted, and only in the child
@@ -39,12 +45,21 @@ def command(
         *("--profile-from-start", "off"),
         "--nvtx",
         *("--metrics", ",".join(metrics)),
+        *more,
         *("--page", "raw"),
         "--csv",
         *("--print-units", "base"),
         *("--log-file", log),
         *child,
     ]
+
+
+def source_words(place: int, files: Sequence[Path]) -> list[str]:
+    """The words by which ncu prints the source page of the kernel at that place of a report, from 0. It shows lines of
+    a file only where it finds the file; the line information of ours names the folder in which they were compiled."""
+    words = ["--page", "source", "--print-source", "cuda,sass", "--launch-skip", str(place), "--launch-count", "1"]
+    named = [str(file) for file in files if "," not in str(file)]  # a comma ends a name
+    return [*words, *(["--resolve-source-file", ",".join(named)] if named else [])]
 
 
 def version(text: str) -> str | None:

@@ -53,7 +53,7 @@ class Once:
 
     def sampler(self, workloads: Sequence[Workload], conditions: Conditions, timer: str) -> OneCall:
         """See Device."""
-        return OneCall(self, workloads[0].call)
+        return OneCall(lambda: self.mark(workloads[0].call))
 
     def call_ns(self, call: Call, n: int) -> list[int]:
         """Nothing is called again."""
@@ -71,12 +71,11 @@ class Once:
 
 
 class OneCall:
-    """The sampler of one call. Its readings are no times."""
+    """The sampler of what is done once in place of samples. Its readings are no times."""
 
-    def __init__(self, once: Once, call: Call) -> None:
+    def __init__(self, act: Call) -> None:
         self.timer = Timer("ncu", 1.0)
-        self._once = once
-        self._call = call
+        self._act = act
 
     def warm_up(self) -> float:
         """Nothing: the call has been made and verified."""
@@ -84,12 +83,17 @@ class OneCall:
 
     def batch(self, n: int) -> Batch:
         """See Sampler."""
-        self._once.mark(self._call)
+        self._act()
         return Batch([1] * n, [1] * n, [None] * n)
 
 
 def main() -> None:
     """Serve the request in the file that the command line names."""
+    answer(serve)
+
+
+def answer(serve: Callable[[dict[str, Any], Tell], None]) -> None:
+    """Give the request in the file that the command line names, and a way to tell what became of it."""
     faulthandler.enable()
     request = jsonfile.loads(Path(sys.argv[1]).read_bytes(), "the request")
     with open(request["told"], "ab", buffering=0) as file:
@@ -107,12 +111,8 @@ def serve(request: dict[str, Any], tell: Tell) -> None:
     of a machine share, or None; `timeout` ends the process within a case, by a thread that needs nothing of Python's;
     `parent` is the process that wants to know: without it nobody does.
     """
-    from gpubench.devices.find import find
-
-    try:
-        device, _ = find(request["device"])
-    except GpubenchError as error:
-        tell({"failed": str(error)})
+    device = opened(request["device"], tell)
+    if device is None:
         return
     _known_copy(device, tell)
     suites: dict[str, Suite] = {}
@@ -132,6 +132,18 @@ def serve(request: dict[str, Any], tell: Tell) -> None:
             tell({str(number): str(error)})
         finally:
             faulthandler.cancel_dump_traceback_later()
+
+
+def opened(word: str, tell: Tell) -> Device | None:
+    """The device of that word; None where it cannot be had, which is told."""
+    from gpubench.devices.find import find
+
+    try:
+        device, _ = find(word)
+    except GpubenchError as error:
+        tell({"failed": str(error)})
+        return None
+    return device
 
 
 def _lives(pid: int) -> bool:
@@ -158,19 +170,25 @@ def _known_copy(device: Device, tell: Tell) -> None:
 
 def _count(asked: dict[str, Any], label: str, device: Device, seed: int, suites: dict[str, Suite]) -> str:
     """Count one case: "ok", or why it was not counted."""
+    once = Once(device, label)
+    record = record_of(asked, once, seed, suites)
+    if once.marked and record.status == "ok":
+        return "ok"
+    return record.reason or "it is timed by a stopwatch of its own, which ncu cannot follow"
+
+
+def record_of(asked: dict[str, Any], once: Once, seed: int, suites: dict[str, Suite]) -> Record:
+    """What becomes of a case that is asked for, with `once` in place of its device; `suites` keeps what was loaded."""
     file = asked["file"]
     if file not in suites:
         suites[file] = load_suite(Path(file))
     suite, name = asked["benchmark"].split("/")
     conditions = replace(Conditions(**asked["conditions"]), load="burst")  # one call is no load
     case = Case(suite, name, asked["params"], conditions)
-    once = Once(device, label)
     effort = Effort(Stopping(samples=1), "ncu", seed)
     *_, record = measure(suites[file].benchmarks[name], case, cast(Device, once), effort)
     assert isinstance(record, Record)
-    if once.marked and record.status == "ok":
-        return "ok"
-    return record.reason or "it is timed by a stopwatch of its own, which ncu cannot follow"
+    return record
 
 
 if __name__ == "__main__":

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from gpubench.profiling.metrics import Value
 
@@ -31,15 +33,27 @@ class Counted:
     block: list[int] | None = None
     label: str | None = None
     values: dict[str, Value] = field(default_factory=dict)
+    id: str = ""
+    """The number of the kernel among all of the report, as ncu writes it."""
+    pages: dict[str, Any] = field(default_factory=dict)
+    """What other pages of the report say of it."""
 
 
 def read(text: str) -> list[Counted]:
     """The kernels in what ncu wrote; none where it holds no table. Other lines (`==PROF==`) do not count."""
-    lines = [line for line in text.splitlines() if line.startswith('"') or line[:1].isdigit()]
-    return list(_rows(list(csv.reader(lines))))
+    return list(_kernels(rows(text)))
 
 
-def _rows(rows: Sequence[Sequence[str]]) -> Iterator[Counted]:
+def rows(text: str) -> Iterator[list[str]]:
+    """The lines of ncu's tables, of any page, in cells. Each line is read by itself: one that was cut short takes no
+    other with it."""
+    for line in text.splitlines():
+        if line[:1] == '"' or line[:1].isdigit():
+            with contextlib.suppress(csv.Error):  # a cell of more than 131 072 characters
+                yield next(csv.reader([line]))
+
+
+def _kernels(rows: Iterable[Sequence[str]]) -> Iterator[Counted]:
     header: Sequence[str] = ()
     units: Sequence[str] = ()
     for row in rows:
@@ -60,6 +74,7 @@ def _counted(cells: dict[str, str], units: dict[str, str]) -> Counted:
         block=_sizes(cells.get("Block Size", "")),
         label=found[1] if found else None,
         values={title: _scaled(number(cell), units.get(title, "")) for title, cell in cells.items() if "__" in title},
+        id=cells["ID"],
     )
 
 

@@ -39,7 +39,7 @@ def table(
 
     from gpubench.report.grid import Column, Grid
 
-    parts: list[RenderableType] = [Text(SEPARATOR.join(["claims", device_name(run), *_counts(judged)]), style="bold")]
+    parts: list[RenderableType] = [Text(SEPARATOR.join(["claims", device_name(run), *counts(judged)]), style="bold")]
     with_figures = [each for each in judged if each["effects"]]
     if with_figures:
         names = ("claim", "predicted", "measured here", "control", "verdict")
@@ -51,7 +51,7 @@ def table(
                 section = statement.section
                 grid.add("", plain(section), "", "", "", "", "", style="bold")
             short = statement.short if statement is not None else claim["statement"]
-            cells = (*_headline(claim), _control(claim), claim["verdict"], claim["proof"] or "")
+            cells = (*headline(claim), _control(claim), claim["verdict"], claim["proof"] or "")
             grid.add(plain(claim["id"]), plain(short), *map(plain, cells))
         parts += [grid, Text("")]
     lines = [*_reasons(judged), *_not_run({str(each["id"]) for each in judged}, statements, rules)]
@@ -62,22 +62,24 @@ def claims_line(run: Run) -> list[str]:
     """The line at the end of a run whose suites settle claims: `claims: 9 hold · 1 partly …`."""
     if not run.claims:
         return []
-    return [f"claims: {SEPARATOR.join(_counts(run.claims))}; gpubench claims"]
+    return [f"claims: {SEPARATOR.join(counts(run.claims))}; gpubench claims"]
 
 
-def _counts(judged: Sequence[Judged]) -> list[str]:
+def counts(judged: Sequence[Judged]) -> list[str]:
+    """How many claims have each verdict, in words: `62 hold`, `1 partly`."""
     words = {"HOLDS": "hold", "INFO": "for information"}
     return [f"{number} {words.get(verdict, verdict.lower())}" for verdict, number in counted(judged).items()]
 
 
-def _headline(claim: Judged) -> tuple[str, str]:
+def headline(claim: Judged) -> tuple[str, str]:
     """What was expected of the effect that decides, and its figure: the first that does not hold, else the first."""
     effects = [each for each in claim["effects"] if each["verdict"] != "INFO"]
     chosen = next((each for each in effects if each["verdict"] != "HOLDS"), (effects or claim["effects"] or [None])[0])
-    return ("", "") if chosen is None else (_limits(chosen), figure(chosen))
+    return ("", "") if chosen is None else (limits(chosen), figure(chosen))
 
 
-def _limits(effect: Judged) -> str:
+def limits(effect: Judged) -> str:
+    """What a figure is expected to be: `≥ 4.00`, `1.80 to 2.20`; empty for one that is for information."""
     return limit_words(effect["at_least"], effect["at_most"]).replace("at least", "≥").replace("at most", "≤")
 
 
@@ -153,8 +155,8 @@ def full(run: Run, statement: Statement, claim: Judged | None, width: int) -> st
     else:
         items += [
             *[("model", text) for text in _prediction(claim["prediction"])],
-            *[("effect", _effect(each)) for each in claim["effects"]],
-            *[("control", _effect(each)) for each in claim["control"] or []],
+            *[("effect", effect_words(each)) for each in claim["effects"]],
+            *[("control", effect_words(each)) for each in claim["control"] or []],
             *[("row", text) for text in _rows(run, claim["rows"])],
             ("verdict", _verdict(claim)),
             ("why", claim["reason"] or ""),
@@ -182,7 +184,7 @@ def _verdict(claim: Judged) -> str:
     return str(claim["verdict"]) + (f" (proof {proof}: {PROOFS.get(proof, proof)})" if proof else "")
 
 
-def _effect(effect: Judged) -> str:
+def effect_words(effect: Judged) -> str:
     """`time of a over b: 2.01 [1.99, 2.03], expected 1.80 to 2.20: HOLDS`."""
     limits = limit_words(effect["at_least"], effect["at_most"])
     expected = f", expected {limits}: {effect['verdict']}" if limits else ""

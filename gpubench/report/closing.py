@@ -24,7 +24,12 @@ WORTH_SAYING = 1.1
 def closing_lines(run: Run, path_text: str) -> list[str]:
     """The end-of-run lines, without markup; `path_text` is where the run was saved, as the user is to read it."""
     ending = [f"saved {path_text}", f"next  {SEPARATOR.join(_next(run))}"]
-    return [_headline(run), *_findings(run), *claims_line(run), *ending]
+    return [*summary_lines(run), *ending]
+
+
+def summary_lines(run: Run) -> list[str]:
+    """What was measured, the best and the largest drop of each benchmark, what the claims come to."""
+    return [_headline(run), *_findings(run), *claims_line(run)]
 
 
 def _headline(run: Run) -> str:
@@ -32,13 +37,13 @@ def _headline(run: Run) -> str:
     dtypes = dict.fromkeys(short_dtype(plain(dtype)) for record in run.records if (dtype := dtype_of(record)))
     conditions = conditions_words(*(record.conditions for record in run.records))
     size = counted(len(run.records), "case")
-    took = _took(run)
+    length = took(run)
     parts = [
         (", ".join(suites) if len(suites) <= MOST_SUITES else counted(len(suites), "suite")) or "no suite",
         device_name(run),
         *([", ".join(dtypes)] if dtypes else []),
         *([conditions] if conditions else []),
-        f"{size} in {took}" if took else size,
+        f"{size} in {length}" if length else size,
         *(f"{count:,} {status}" for status, count in statuses(run.records).items()),
     ]
     if run.status != "complete":
@@ -46,7 +51,7 @@ def _headline(run: Run) -> str:
     return SEPARATOR.join(parts)
 
 
-def _took(run: Run) -> str:
+def took(run: Run) -> str:
     """How long the run lasted: 4.20 s, 58 s, 3 min 20 s; empty where its times do not say."""
     try:
         begun, ended = (datetime.fromisoformat(text or "") for text in (run.started_at, run.ended_at))

@@ -35,21 +35,30 @@ ORDER = (
     "invalid",
     "regression",
     "suspect",
+    "inconclusive",
     "not comparable",
     "still failing",
     "improvement",
     "better",
     "fixed",
     "new",
+    "equivalent",
     "same",
 )
 """Verdicts in the order in which their rows are shown."""
-UNCHANGED = frozenset({"same", "still failing"})
-UNJUDGED = frozenset({"not comparable", "still failing"})
+UNCHANGED = frozenset({"same", "equivalent", "still failing"})
+UNJUDGED = frozenset({"not comparable", "still failing", "inconclusive"})
 DOUBTFUL = frozenset({*FAILING, *UNJUDGED, "regression", "suspect"})
 """Verdicts a reader should know of, whether or not they fail the build."""
 ALARMING = FAILING | {"regression"}
-_STYLE = {"suspect": "yellow", "improvement": "green", "better": "green", "same": "dim"}
+_STYLE = {
+    "suspect": "yellow",
+    "inconclusive": "yellow",
+    "improvement": "green",
+    "better": "green",
+    "equivalent": "dim",
+    "same": "dim",
+}
 _RANK = {verdict: place for place, verdict in enumerate(ORDER)}
 
 
@@ -210,7 +219,7 @@ def quantity(value: float, unit: str) -> str:
 
 def reasons(judged: Judged, names: Naming) -> list[str]:
     """Why rows are not the same, one line per verdict and reason; then what the files suggest as the cause."""
-    changed = ordered(row for row in judged.rows if row.verdict != "same")
+    changed = ordered(row for row in judged.rows if row.verdict not in ("same", "equivalent"))
     why = _gathered(((row.verdict, row.reason, row) for row in changed if row.reason), names)
     hints = _gathered((("hint", hint, row) for row in changed for hint in row.hints), names)
     return [*_capped(why, "other reason"), *_capped(hints, "other hint")]

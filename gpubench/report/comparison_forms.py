@@ -28,9 +28,11 @@ SUFFIXES: dict[str, Form] = {f".{form}": form for form in get_args(Form)}
 _COLUMNS = ("metric", "unit", "direction", "primary", "base", "new", "ratio", "low", "high")
 """Of a CSV line, the fields of a change."""
 SUMMARY_BYTES = 900_000
-"""Of a GitHub step summary, which may hold 1 MiB, whatever else the job writes there."""
+"""Of a GitHub step's summary, with what is there already: one of more than 1 MiB is not shown at all."""
 ANNOTATIONS = 10
 """GitHub shows ten of each kind for a step, and drops the others without a word."""
+ANNOTATION_BYTES = 4000
+"""Of an annotation's message: GitHub cuts longer ones, perhaps in the middle of a character."""
 
 
 def form_of(name: str) -> Form:
@@ -47,12 +49,16 @@ def save(judged: Judged, name: str, failing: Iterable[Row]) -> None:
     jsonfile.write_atomic(Path(name), render(judged, form_of(name), failing, all_rows=True).encode())
 
 
-def append_summary(judged: Judged, name: str) -> None:
-    """Append what changed to a file, as Markdown: a job's summary may hold what earlier steps wrote."""
+def append_summary(judged: Judged | str, name: str) -> None:
+    """Append what changed to a file, as Markdown, or a line that says why nothing was judged: a job's summary may hold
+    what earlier steps wrote."""
     path = Path(name)
     try:
         with open(path, "a", encoding="utf-8") as file:
-            file.write(step_summary(judged) + "\n")
+            if isinstance(judged, str):
+                file.write(f"### Nothing was judged\n\n- {_escaped(judged)}\n\n")
+            else:
+                file.write(step_summary(judged, SUMMARY_BYTES - file.tell()) + "\n")
     except (OSError, ValueError) as error:
         raise jsonfile.cannot_write(path, error) from None
 
@@ -78,7 +84,7 @@ def to_json(judged: Judged, failing: Iterable[Row]) -> dict[str, Any]:
     `counts`, of each verdict there is; `notes`; `details`, among them `exit_code` and `fail_on`; `rows`, worst first.
     A row has `id`, `conditions`, `verdict`, `fails` (the build), `reason`, `mismatches`, `subject`, `hints`, `changes`
     (a metric each: `ratio` is new/base, with `low` and `high` where its interval is known, `loss` is ln of how much
-    worse) and both sides, null where there is none.
+    worse) and both sides, null where there is none; one measured in pairs also has `paired`, see `gpubench.abjudge`.
     """
     fails = {id(row) for row in failing}
     counts = {verdict: count for verdict in comparison.ORDER if (count := judged.count(verdict))}
@@ -107,6 +113,7 @@ def _row(row: Row, fails: bool) -> dict[str, Any]:
         "subject": list(row.subject),
         "hints": list(row.hints),
         "changes": [_change(change) for change in row.changes],
+        **({"paired": row.paired} if row.paired else {}),
         "base": _record(row.base),
         "new": _record(row.new),
     }
@@ -161,27 +168,35 @@ def markdown(judged: Judged, rows: Sequence[Row], limit: int | None = None) -> s
     foot = [f"- {_escaped(line)}" for line in comparison.reasons(judged, names)]
     foot = ["", *foot] if foot else []
     if limit is not None:
+        foot = foot[: _fitting(foot, limit - _bytes(head))]
         body = body[: _fitting(body, limit - _bytes([*head, *foot]))]
     left = len(judged.rows) - len(body)
     return "\n".join([*head, *body, *foot, *(["", f"{counted(left, 'more row')} not shown"] if left else []), ""])
 
 
-def step_summary(judged: Judged) -> str:
-    """The comparison for the page of a GitHub job: what changed, cut with a count where it would be too long."""
-    return markdown(judged, comparison.chosen(judged, all_rows=True, only_changed=True), SUMMARY_BYTES)
+def step_summary(judged: Judged, limit: int = SUMMARY_BYTES) -> str:
+    """The comparison for the page of a GitHub job: what changed, cut with a count of the rows left out where it would
+    be longer than so many bytes. The counts of every verdict are always there."""
+    return markdown(judged, comparison.chosen(judged, all_rows=True, only_changed=True), limit)
 
 
 def workflow_commands(judged: Judged, failing: Iterable[Row]) -> list[str]:
     """Workflow commands for GitHub, a line each: an error for a row that fails the build, a warning for another that
-    changed for the worse; at most ANNOTATIONS, and then how many there are more."""
+    changed for the worse; at most ANNOTATIONS of each, and then how many rows there are more."""
     names, fails = comparison.naming(judged).words, {id(row) for row in failing}
     said = [row for row in comparison.ordered(judged.rows) if id(row) in fails or row.verdict in comparison.DOUBTFUL]
-    said.sort(key=lambda row: id(row) not in fails)
-    lines = [_annotation(row, names[id(row)], id(row) in fails) for row in said[:ANNOTATIONS]]
-    if len(said) > ANNOTATIONS:
-        more = f"{counted(len(said) - ANNOTATIONS, 'more row')}: {comparison.summary(judged)}"
+    errors = [row for row in said if id(row) in fails][:ANNOTATIONS]
+    warnings = [row for row in said if id(row) not in fails][:ANNOTATIONS]
+    lines = [_annotation(row, names[id(row)], id(row) in fails) for row in (*errors, *warnings)]
+    if len(lines) < len(said):
+        more = f"{counted(len(said) - len(lines), 'more row')}: {comparison.summary(judged)}"
         lines.append(f"::notice title=gpubench::{_data(more)}")
     return lines
+
+
+def workflow_error(message: str) -> str:
+    """The workflow command for a step that could judge nothing."""
+    return f"::error title=gpubench::{_data(message)}"
 
 
 def _annotation(row: Row, name: str, fails: bool) -> str:
@@ -193,7 +208,13 @@ def _annotation(row: Row, name: str, fails: bool) -> str:
 
 def _data(text: str) -> str:
     """A workflow command's message: one line whatever it holds, with no sequence that GitHub would decode."""
-    return plain(text).replace("%", "%25")
+    return _cut(plain(text), ANNOTATION_BYTES).replace("%", "%25")
+
+
+def _cut(text: str, most: int) -> str:
+    """The text, or as much of it as so many bytes hold, with a mark where it was cut."""
+    known = text.encode()
+    return text if len(known) <= most else known[: most - 3].decode(errors="ignore") + "…"
 
 
 def _property(text: str) -> str:
@@ -202,11 +223,16 @@ def _property(text: str) -> str:
 
 def junit(judged: Judged, failing: Iterable[Row]) -> str:
     """JUnit XML: a testcase per row, by benchmark; a failure for each that fails the build, skipped what could not be
-    judged. `time` is the new run's median in seconds."""
+    judged. `time` is the new run's median in seconds; the suite's properties are what was compared with what."""
     from xml.etree import ElementTree as xml
 
     names, fails = comparison.naming(judged).words, {id(row) for row in failing}
     suite = xml.Element("testsuite", {"name": plain(f"{judged.base_name} → {judged.new_name}")})
+    properties = xml.SubElement(suite, "properties")
+    for name, value in _properties(judged):
+        xml.SubElement(properties, "property", {"name": name, "value": plain(value)})
+    if started := (judged.details.get("new") or {}).get("started_at"):
+        suite.set("timestamp", plain(started))
     failures = skipped = 0
     for row in comparison.ordered(judged.rows):
         record = row.new or row.base
@@ -231,6 +257,15 @@ def junit(judged: Judged, failing: Iterable[Row]) -> str:
     root.append(suite)
     xml.indent(root)
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{xml.tostring(root, encoding="unicode")}\n'
+
+
+def _properties(judged: Judged) -> list[tuple[str, str]]:
+    """What a comparison is of, a name and a value each."""
+    found = [("margin", comparison.percent(judged.margin))]
+    for side, name in (("base", judged.base_name), ("new", judged.new_name)):
+        about = judged.details.get(side) or {}
+        found += [(side, name), *((f"{side}.{key}", str(about[key])) for key in ("run_id", "device") if key in about)]
+    return [*found, *(("differs", words) for words in comparison.subject(judged))]
 
 
 def _lines(row: Row) -> list[str]:

@@ -19,7 +19,7 @@ from gpubench.report.canvas import (
     to_ascii,
 )
 from gpubench.report.rows import ceiling_of, dtype_of, varying_labels
-from gpubench.report.sweep import Sweep, sweeps
+from gpubench.report.sweep import Sweep, main, sweeps
 from gpubench.report.words import SEPARATOR, conditions_words, device_name, plain, short_dtype
 from gpubench.result import Run
 
@@ -35,7 +35,7 @@ def curve(run: Run, width: int, height: int, colour: bool, ascii_only: bool = Fa
     None where no benchmark has enough rows along one integer axis, or the terminal is too small. With `ascii_only`
     every character is plain ASCII.
     """
-    found = sweeps(run)
+    found = main(sweeps(run))
     if not found or width < LEAST_WIDTH or height < LEAST_HEIGHT:
         return None
     sweep = found[0]

@@ -10,13 +10,15 @@ from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from gpubench import drops, explain
+from gpubench import drops, explain, limits
 from gpubench.explain import Explanation, Neighbour
 from gpubench.fitted import Fitted, recognised
+from gpubench.model import catalog
+from gpubench.reason import Rated, Roof
 from gpubench.report.rows import best_ceiling, dtype_of, number
 from gpubench.report.sweep import Sweep, sweeps
 from gpubench.report.words import SEPARATOR, conditions_words, counted, device_name, plain
-from gpubench.result import Record, Run
+from gpubench.result import Ceiling, Record, Run
 from gpubench.units import format_duration, format_rate, three_digits
 
 if TYPE_CHECKING:
@@ -24,21 +26,62 @@ if TYPE_CHECKING:
 
 SHOWN = 10
 """Falls of a curve that are listed, and kernel names without a meaning."""
+ONE_WAY = 0.9
+"""The share of DRAM's bytes from which they are reads alone, or writes."""
 WIDEST = 90
 """Columns of a paragraph: longer lines are hard to read."""
 
 
-def explanation(run: Run, record: Record, own: Collection[str] = ()) -> Explanation:
-    """Why a row has its time, under the roofs of its run. `own` are the names of suites' own kernels."""
-    dtype, level = dtype_of(record), record.work.level if record.work is not None else None
-    named = record.work.roof if record.work is not None else None  # a format may have one of matrices and one of cores
-    roofs = explain.Roofs(
-        next((each for each in run.ceilings if each.kind == "compute" and each.name == named), None)
-        or (best_ceiling(run, "compute", dtype=dtype) if dtype is not None else None),
-        best_ceiling(run, "bandwidth", level="DRAM"),
-        best_ceiling(run, "bandwidth", level=level) if level is not None else None,
-    )
-    return explain.explanation(run, record, Fitted(run), roofs, own)
+def explanation(run: Run, record: Record, own: Collection[str] = (), fitted: Fitted | None = None) -> Explanation:
+    """Why a row has its time, under the roofs of its run. `own` are the names of suites' own kernels; `fitted` is the
+    run's, for who explains many of its rows."""
+    return explain.explanation(run, record, fitted or Fitted(run), _roofs(run, record), own)
+
+
+def _roofs(run: Run, record: Record) -> explain.Roofs:
+    """The run's ceilings over a row, that named by its work first; where it has none, what the device's facts say."""
+    work = record.work
+    level = work.level if work is not None else None
+    named = next((each for each in run.ceilings if work is not None and each.name == work.roof), None)
+    memory: Roof | None = named if named is not None and named.level == "DRAM" else _dram(run, record) or _pins(run)
+    own = named if named is not None and named.level == level else None
+    of_level = memory if level == "DRAM" else own or (best_ceiling(run, "bandwidth", level=level) if level else None)
+    compute = named if named is not None and named.kind == "compute" else None
+    return explain.Roofs(_compute(run, record, compute), memory, of_level, best_ceiling(run, "bandwidth", level="L2"))
+
+
+def _compute(run: Run, record: Record, named: Ceiling | None) -> Roof | None:
+    """The best product of that dtype; a row that is past it, as no library is, is held against the units themselves."""
+    dtype, rate = dtype_of(record), record.metric("flops")
+    found = named or (best_ceiling(run, "compute", dtype=dtype) if dtype is not None else None)
+    past = found is not None and rate is not None and rate.value > limits.PAST * found.value
+    return _silicon(record) or found if past else found or _silicon(record)
+
+
+def _dram(run: Run, record: Record) -> Roof | None:
+    """DRAM's ceiling for reads, for writes or for both, by what was counted; else the highest."""
+    parts = [record.counters.get(name) for name in ("dram_bytes_read", "dram_bytes_write")]
+    if all(isinstance(part, int | float) for part in parts) and sum(parts) > 0:  # type: ignore[arg-type]
+        reads = parts[0] / sum(parts)  # type: ignore[operator, arg-type]
+        kind = "read" if reads > ONE_WAY else "write" if reads < 1 - ONE_WAY else "copy"
+        found = next((each for each in run.ceilings if each.name == f"DRAM {kind}"), None)
+        if found is not None:
+            return found
+    return best_ceiling(run, "bandwidth", level="DRAM")
+
+
+def _silicon(record: Record) -> Roof | None:
+    """The units' rate at the clock held, as the record has it beside a headline in FLOP/s."""
+    yardsticks = record.prediction.get("yardsticks")
+    figure = yardsticks.get("silicon") if isinstance(yardsticks, dict) else None
+    if not isinstance(figure, dict) or figure.get("unit") != "FLOP/s" or not figure.get("value"):
+        return None
+    return Rated("what its units can", float(figure["value"]))
+
+
+def _pins(run: Run) -> Roof | None:
+    figure = catalog.memory_bound(run.device)
+    return None if figure is None else Rated("what DRAM's pins carry", figure.value)
 
 
 def table(run: Run, found: Explanation, width: int) -> RenderableType:
@@ -127,10 +170,10 @@ def curves(run: Run, own: Collection[str] = ()) -> Curves:
             continue
         every = drops.of(sweep.records, fitted)
         found.append(Falls(sweep, tuple(every), tuple(drops.of(drops.aligned(products, fitted), fitted))))
-    names = recognised(run, own)
+    names = recognised([run], own)
     rows = fitted.constants(found[0].sweep.records[0])[1] if found else 0
     said = f"constants fitted to {rows} rows" if rows else "constants not fitted: too few rows"
-    return Curves(tuple(found), len(names), tuple(name for name, known in names.items() if not known), said)
+    return Curves(tuple(found), len(names), tuple(name for name, sense in names.items() if sense == "unknown"), said)
 
 
 def curve_table(run: Run, curves: Curves, all_rows: bool = False) -> RenderableType:
@@ -166,7 +209,8 @@ def _falls(axis: str, found: Sequence[drops.Drop]) -> RenderableType:
         ends = [str(record.params[axis]) for record in (drop.before, drop.after)]
         grid.add(
             "→".join(ends), f"{three_digits(drop.times)}×",
-            "–" if drop.predicted is None else f"{three_digits(drop.predicted)}×", drop.cause, plain(_parts(drop)),
+            "–" if drop.predicted is None else f"{three_digits(drop.predicted)}×", " + ".join(drop.causes),
+            plain(_parts(drop)),
         )  # fmt: skip
     return grid
 
@@ -204,7 +248,8 @@ def curve_json(run: Run, curves: Curves) -> dict[str, Any]:
 def _drop_json(drop: drops.Drop) -> dict[str, Any]:
     return {
         "before": drop.before.id, "after": drop.after.id, "times": drop.times, "predicted": drop.predicted,
-        "cause": drop.cause, "parts": [asdict(part) for part in drop.parts], "left_over": drop.left_over,
+        "cause": drop.cause, "causes": list(drop.causes), "parts": [asdict(part) for part in drop.parts],
+        "left_over": drop.left_over,
     }  # fmt: skip
 
 

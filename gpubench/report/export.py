@@ -7,7 +7,7 @@ import io
 from collections.abc import Mapping
 from math import isfinite
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 from gpubench import jsonfile, runfile
 from gpubench.errors import UsageError
@@ -15,11 +15,15 @@ from gpubench.report.rows import groups
 from gpubench.report.words import counted, markdown_row
 from gpubench.result import Record, Run
 
+if TYPE_CHECKING:
+    from gpubench.report.charts import Picture
+
 Form = Literal["table", "json", "jsonl", "csv", "md"]
-Picture = Literal["svg", "png"]
-Suffixes = Mapping[str, Form | Picture]
+Drawn = Literal["svg", "png", "html"]
+Suffixes = Mapping[str, Form | Drawn]
 
 FORMS: tuple[str, ...] = get_args(Form)
+PICTURES: tuple[str, ...] = get_args(Drawn)
 RUN: Suffixes = {
     ".json": "json",
     ".json.gz": "json",
@@ -28,13 +32,14 @@ RUN: Suffixes = {
     ".md": "md",
     ".svg": "svg",
     ".png": "png",
+    ".html": "html",
 }
 """What a file's name may end in when a run is written to it."""
-ROOFLINE: Suffixes = {suffix: RUN[suffix] for suffix in (".json", ".md", ".svg", ".png")}
+ROOFLINE: Suffixes = {suffix: RUN[suffix] for suffix in (".json", ".md", ".svg", ".png", ".html")}
 """The same of its roofline."""
 
 
-def suffix_form(path: str | Path, suffixes: Suffixes = RUN) -> Form | Picture:
+def suffix_form(path: str | Path, suffixes: Suffixes = RUN) -> Form | Drawn:
     """The form a file's name asks for; UsageError, naming the known suffixes, for any other."""
     name = Path(path).name
     lower = name.lower()
@@ -47,21 +52,30 @@ def suffix_form(path: str | Path, suffixes: Suffixes = RUN) -> Form | Picture:
 
 def check(path: str | Path, suffixes: Suffixes = RUN) -> None:
     """UsageError where a name asks for an unknown form, or for a picture and the libraries that draw are missing."""
-    if suffix_form(path, suffixes) in get_args(Picture):
+    if suffix_form(path, suffixes) in PICTURES:
         from gpubench.report import charts
 
         charts.check_installed()
 
 
 def save(run: Run, path: Path) -> None:
-    """Write every row of the run to a file, in the form of its suffix; as a picture, its curve."""
+    """Write every row of the run to a file, in the form of its suffix; as a picture, what is shown of it first."""
     form = suffix_form(path)
-    if form == "svg" or form == "png":
+    if form in PICTURES:
         from gpubench.report import charts
 
-        charts.save(charts.curve(run), path)
+        _draw(run, charts.first(run), path)
     else:
-        jsonfile.write_atomic(path, render(run, form, all=True).encode())
+        jsonfile.write_atomic(path, render(run, cast(Form, form), all=True).encode())
+
+
+def report_markdown(run: Run) -> str:
+    """The whole run as Markdown: what a run's last lines say, then every row."""
+    from gpubench.report.closing import summary_lines
+    from gpubench.report.words import device_name
+
+    said = [f"- {_escaped(line)}" for line in summary_lines(run)]
+    return "\n".join([f"# {_escaped(device_name(run))}", "", *said, "", _markdown(run, True)])
 
 
 def save_roofline(run: Run, path: Path) -> None:
@@ -69,15 +83,27 @@ def save_roofline(run: Run, path: Path) -> None:
     from gpubench.report import roofline
 
     form = suffix_form(path, ROOFLINE)
-    if form == "svg" or form == "png":
+    if form in PICTURES:
         from gpubench.report import charts
 
-        charts.save(charts.roofline(run), path)
+        _draw(run, charts.roofline(run), path)
     else:
         found = roofline.view(run)
         markdown = form == "md"
         text = roofline.markdown(found, True) if markdown else jsonfile.dumps(roofline.to_json(found), indent=1) + "\n"
         jsonfile.write_atomic(path, text.encode())
+
+
+def _draw(run: Run, picture: Picture, path: Path) -> None:
+    """Write a picture of the run: still, or as a page."""
+    from gpubench.report import charts
+
+    if suffix_form(path) == "html":
+        from gpubench.report.html.picture import page
+
+        jsonfile.write_atomic(path, page(run, picture))
+    else:
+        charts.save(picture, path)
 
 
 def render(run: Run, form: Form, all: bool = False, width: int = 100) -> str:

@@ -42,10 +42,14 @@ def table(facts: Mapping[str, Any]) -> RenderableType:
             grid.add(*_words(str(section), value))
             continue
         grid.add(plain(section), "", style="bold")
-        for name, inner in _flat(value):
-            fact, words = _words(name, inner)
+        for fact, words in lines(value):
             grid.add(f"  {fact}", words)
     return grid if facts else Renderables(Text("no facts"))
+
+
+def lines(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """The facts of a section in words, deeper levels under longer names: `power limit`, `700 W`."""
+    return [_words(name, value) for name, value in _flat(facts)]
 
 
 def to_json(facts: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The counters of one row as a table: what was counted, of the whole call and of each of its kernels."""
+"""A profiled row: what was counted, of the whole call and of each of its kernels, and what ncu's other pages say."""
 
 from __future__ import annotations
 
@@ -8,19 +8,23 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from gpubench.report import pages
 from gpubench.report.grid import Column, Grid
 from gpubench.report.words import SEPARATOR, conditions_words, device_name, plain
 from gpubench.result import Record, Run
-from gpubench.units import format_bytes, three_digits
+from gpubench.units import format_bytes, format_duration, three_digits
 
 KERNELS = 4
 """Kernels with a column of their own; the call's figures are of all."""
-FACTS = frozenset({"source", "cache_control", "known_copy", "kernels", "not_counted", "unavailable"})
+FACTS = frozenset({"source", "cache_control", "known_copy", "kernels", "not_counted", "unavailable", "differences"})
 """Keys of a row's counters that are no counters."""
+OF_KERNELS = frozenset({"name", "grid", "block", "recorded", "sections", "source"})
+"""Keys of a kernel that are no counters."""
 
 
 def table(run: Run, record: Record) -> RenderableType:
-    """A heading, the kernels, a row for each counter, and what to make of the bytes."""
+    """A heading, the kernels, a row for each counter, and what to make of the bytes; sections and lines of the source
+    where they were asked for."""
     counters = record.counters
     heading = SEPARATOR.join([plain(record.id), device_name(run), conditions_words(record.conditions)])
     kernels = counters["kernels"]
@@ -32,18 +36,29 @@ def table(run: Run, record: Record) -> RenderableType:
     )
     keys = dict.fromkeys(key for part in (*kernels, counters) for key in part if key in counters or key in kernels[0])
     for key in keys:
-        if key in FACTS or key in ("name", "grid", "block"):
+        if key in FACTS or key in OF_KERNELS:
             continue
         grid.add(key, value_words(key, counters.get(key, ...)), *(value_words(key, part.get(key)) for part in shown))
     lines = [*bytes_words(record), *remarks(counters)]
-    return Group(Text(heading, style="bold"), *map(Text, names), grid, *map(Text, lines))
+    further = [*pages.sections(kernels, KERNELS), *pages.sources(kernels, KERNELS)]
+    if further and len(kernels) > KERNELS:
+        further.append(Text(f"of {len(kernels)} kernels the first {KERNELS} are shown; the file has all"))
+    return Group(Text(heading, style="bold"), *map(Text, names), grid, *map(Text, lines), *further)
 
 
 def kernel_words(kernel: Mapping[str, Any]) -> str:
-    """A kernel's name with its grid and block."""
+    """A kernel's name with its grid and block, and the time that the record has for it."""
     sizes = ["×".join(map(str, kernel[key])) for key in ("grid", "block") if kernel.get(key)]
     words = " of ".join(sizes)
-    return plain(kernel["name"]) + (f"  ({words} threads)" if len(sizes) == 2 else "")
+    return plain(kernel["name"]) + (f"  ({words} threads)" if len(sizes) == 2 else "") + _recorded(kernel)
+
+
+def _recorded(kernel: Mapping[str, Any]) -> str:
+    recorded = kernel.get("recorded")
+    if recorded is None or recorded["ns"] is None:
+        return ""
+    took = format_duration(recorded["ns"])
+    return f"; {took} in the record" + (f", of {recorded['count']}" if recorded["count"] > 1 else "")
 
 
 def value_words(name: str, value: Any) -> str:
@@ -75,5 +90,6 @@ def remarks(counters: Mapping[str, Any]) -> list[str]:
     if copy := counters.get("known_copy"):
         known = format_bytes(copy["bytes"])
         lines.append(f"a copy of {known} counts {100 * copy['error']:+.2f} % by {plain(counters['source'])}")
+    lines += [f"not the record's kernels: {plain(words)}" for words in counters.get("differences", ())]
     lines += [f"not counted: {plain(name)}" for name in counters.get("not_counted", ())]
     return lines + [f"no {plain(name)}: {plain(why)}" for name, why in counters.get("unavailable", {}).items()]

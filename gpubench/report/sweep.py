@@ -49,6 +49,16 @@ def sweeps(run: Run, least: int = LEAST) -> list[Sweep]:
     return sorted((sweep for sweep in found if len(sweep.records) >= least), key=lambda sweep: -len(sweep.records))
 
 
+def main(found: Sequence[Sweep]) -> list[Sweep]:
+    """The sweeps with the one to be drawn first: the longest of matrix products, else the longest of all."""
+    return sorted(found, key=lambda sweep: not is_of_products(sweep))
+
+
+def is_of_products(sweep: Sweep) -> bool:
+    """Whether a sweep is one of matrix products: their rows say how they are aligned, and fall where that changes."""
+    return sweep.unit == "FLOP/s" and "alignment" in sweep.records[0].labels
+
+
 def _along(group: Group, axis: str) -> list[Sweep]:
     held = [name for name in group.varying if name != axis]
     parts: dict[tuple[object, ...], dict[int, Record]] = {}

@@ -1,12 +1,15 @@
-"""Hardware counters on a GPU: bytes of a known copy, sectors of known strides, tensor instructions, and restraint."""
+"""Hardware counters on a GPU: bytes of a known copy, sectors of known strides, tensor instructions, and restraint.
+Sections, lines of the source and traces of the same calls."""
 
 from __future__ import annotations
 
+import json
 import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
+from perfetto import check
 
 torch = pytest.importorskip("torch")
 if not torch.cuda.is_available():
@@ -14,8 +17,10 @@ if not torch.cuda.is_available():
 pytest.importorskip("cupy")
 
 from gpubench import surroundings  # noqa: E402
-from gpubench.profiling import counting, metrics  # noqa: E402
+from gpubench.devices import FLUSH  # noqa: E402
+from gpubench.profiling import counting, metrics, trace  # noqa: E402
 from gpubench.profiling.counting import Job, Pass, count, reason_of  # noqa: E402
+from gpubench.profiling.pages import Profile  # noqa: E402
 from gpubench.result import Conditions, Param  # noqa: E402
 from gpubench.suite import Case  # noqa: E402
 
@@ -133,9 +138,11 @@ def job(folder: Path, benchmark: str, conditions: Conditions | None = None, **pa
     return Job(Case("counted", benchmark, params, conditions or Conditions()), folder / "counted.py")
 
 
-def passed(jobs: list[Job], words: str | None = None) -> Pass:
+def passed(jobs: list[Job], words: str | None = None, profile: Profile | None = None) -> Pass:
     said: list[str] = []
-    found = count(jobs, metrics.chosen(words, None), device="cuda:0", seed=1, timeout=120.0, tell=said.append)
+    found = count(
+        jobs, metrics.chosen(words, None), device="cuda:0", seed=1, timeout=120.0, profile=profile, tell=said.append
+    )
     if found.problems and "permission" in found.problems[0]:
         pytest.skip(found.problems[0])
     assert found.problems == [], said
@@ -254,3 +261,63 @@ def test_the_clocks_are_as_before(folder: Path) -> None:
     before = locked()
     passed([job(folder, "stride", stride=1)], "dram_bytes_read")
     assert locked() == before
+
+
+SECTIONS = ("SpeedOfLight", "MemoryWorkloadAnalysis", "SchedulerStats", "WarpStateStats", "Occupancy", "LaunchStats")
+
+
+def test_sections_are_those_of_the_kernel(folder: Path) -> None:
+    (row,) = passed([job(folder, "stride", stride=1)], "dram_bytes_read", Profile(SECTIONS)).counters
+    (kernel,) = row["kernels"]
+    titles = {section["name"]: {each["name"]: each for each in section["figures"]} for section in kernel["sections"]}
+    assert len(titles) == len(SECTIONS), list(titles)
+    assert titles["Launch Statistics"]["Block Size"]["value"] == 256
+    assert titles["Launch Statistics"]["Grid Size"]["value"] == ELEMENTS // 256
+    assert 0 < titles["Occupancy"]["Achieved Occupancy"]["value"] <= 100
+    assert 10 < titles["GPU Speed Of Light Throughput"]["Memory Throughput"]["value"] <= 100
+    assert row["dram_bytes_read"] > 0
+
+
+def test_the_hottest_line_is_the_loop_in_our_source(folder: Path) -> None:
+    loop = next(number for number, line in enumerate(KERNELS.split("\n"), 1) if "0.5f" in line)
+    (row,) = passed([job(folder, "branch", threads=32)], "instructions", Profile((), source=True)).counters
+    hottest, *others = row["kernels"][0]["source"]
+    assert (hottest["file"], hottest["line"]) == ("counted.cu", loop)
+    assert hottest["text"] == KERNELS.split("\n")[loop - 1].strip()
+    assert hottest["share"] > 0.5
+    assert hottest["instructions"] >= 1000 * ELEMENTS // WARP
+    assert all((line["samples"] or 0) <= hottest["samples"] for line in others)
+
+
+def test_a_librarys_kernel_has_no_lines(folder: Path) -> None:
+    (row,) = passed([job(folder, "product", n=2048, dtype="bfloat16")], "instructions", Profile((), True)).counters
+    assert all(str(kernel["source"]).startswith("no line") for kernel in row["kernels"])
+
+
+@pytest.mark.parametrize("cache", ["cold", "hot"])
+def test_a_trace_shows_launches_and_what_they_launched(folder: Path, tmp_path: Path, cache: Any) -> None:
+    path, one = tmp_path / "trace.json", job(folder, "product", Conditions(cache), n=2048, dtype="bfloat16")
+    found = trace.write(path, one, calls=3, device="cuda:0", seed=1, timeout=120.0)
+    document = json.loads(path.read_text())
+    slices = check(document)
+    named = [event["name"] for event in slices if event["cat"] == "user_annotation"]
+    flush = [FLUSH] if cache == "cold" else []
+    assert named == [name for number in (1, 2, 3) for name in (*flush, f"call {number}")]
+    kernels = [event for event in slices if event["cat"] == "kernel"]
+    arrows = {(event["pid"], event["tid"], event["ts"]) for event in document["traceEvents"] if event["ph"] == "f"}
+    assert kernels
+    assert all((event["pid"], event["tid"], event["ts"]) in arrows for event in kernels), "each has its launch"
+    products = [each for each in found["spent"] if each["kind"] == "kernel"]
+    assert products[0]["count"] % 3 == 0
+    assert 5_000 < products[0]["ns"] / 3 < 1_000_000
+    text = path.read_text()
+    assert str(folder) not in text
+    assert "GPU 0: " + torch.cuda.get_device_name(0) in text
+
+
+def test_a_trace_of_our_own_kernel_and_of_torchs_thread_of_gradients(folder: Path, tmp_path: Path) -> None:
+    for benchmark, params, kernels in (("stride", {"stride": 1}, 1), ("backward", {"n": ELEMENTS}, 2)):
+        path = tmp_path / f"{benchmark}.json"
+        found = trace.write(path, job(folder, benchmark, **params), calls=1, device="cuda:0", seed=1, timeout=120.0)
+        assert sum(each["count"] for each in found["spent"] if each["kind"] == "kernel") == kernels, found
+        check(json.loads(path.read_text()))

@@ -1,0 +1,62 @@
+"""What the file of an A/B measurement says, for `ab` when it has measured and for `compare` later."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gpubench import abjudge
+from gpubench.cli import outcome
+from gpubench.cli.output import from_here
+from gpubench.cli.selfcheck import say_rates
+from gpubench.cli.stored import store_of
+from gpubench.exits import Exit
+from gpubench.report import ab as report
+from gpubench.store import read_measured
+
+if TYPE_CHECKING:
+    from gpubench.abfile import AbRun
+    from gpubench.cli.screen import Screen
+    from gpubench.settings import Settings
+    from gpubench.verdict import Verdict
+
+
+def show(
+    found: AbRun,
+    path: Path,
+    settings: Settings,
+    wanted: outcome.Wanted,
+    verdicts: Collection[Verdict],
+    screen: Screen,
+    why: str | None = None,
+) -> Exit:
+    """Judge and show, or tell all of the row that `why` means; the exit code. Margins that nobody gives are
+    those that it was measured for."""
+    asked = settings.resolved["margin"].origin != "default"
+    judged = abjudge.judged(found, settings.margin if asked else None, settings.margins)
+    code, failing = outcome.decided(judged, verdicts)
+    if why is not None:
+        screen.write(report.why(judged, why))
+    else:
+        outcome.show(judged, wanted, failing, screen)
+    outcome.write(judged, wanted, failing, screen)
+    outcome.tell(judged, code, wanted.form, screen, f"gpubench compare {from_here(path)}")
+    say_rates(store_of(settings).folder, found, "ab", screen)
+    return code
+
+
+def show_file(
+    path: Path,
+    settings: Settings,
+    wanted: outcome.Wanted,
+    verdicts: Collection[Verdict],
+    screen: Screen,
+    why: str | None,
+) -> Exit:
+    """As `show`, of a file."""
+    from gpubench.abfile import AbRun
+
+    found = read_measured(path)
+    assert isinstance(found, AbRun)
+    return show(found, path, settings, wanted, verdicts, screen, why)

@@ -1,0 +1,213 @@
+"""`gpubench check`: the one line a build calls. Measure, compare with the project's baseline, measure again what looks
+slower, and say by the exit code whether the build passes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from gpubench.cli import options
+from gpubench.cli.options import JUDGING
+from gpubench.exits import Exit
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from gpubench.baseline import Baselines
+    from gpubench.cli.outcome import Wanted
+    from gpubench.cli.screen import Screen
+    from gpubench.cli.session import Request
+    from gpubench.cli.sides import Sides
+    from gpubench.result import Run
+    from gpubench.settings import Settings
+    from gpubench.verdict import Judged
+
+BASELINE, PLAN = "main", "ci"
+"""The baseline, and what is measured, where nobody says which."""
+
+
+@options.reading
+def check(
+    flags: options.Flags,
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="WORD", help="What to measure; else run: of gpubench.yaml, else the plan ci."),
+    ] = None,
+    device: options.Device = None,
+    baseline: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="The baseline (main).", rich_help_panel=JUDGING),
+    ] = None,
+    margin: options.Margin = None,
+    fail_on: options.FailOn = None,
+    host_mismatch: options.HostMismatch = None,
+    confirm: Annotated[
+        str | None,
+        typer.Option(metavar="auto|none", help="Measure again what looks slower.", rich_help_panel=JUDGING),
+    ] = None,
+    base: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="SIDE", help="The base to measure it against, python=PATH ..., as for ab.", rich_help_panel=JUDGING
+        ),
+    ] = None,
+    samples: options.Samples = None,
+    max_noise: options.MaxNoise = None,
+    max_time: options.MaxTime = None,
+    case_time: options.CaseTime = None,
+    timeout: options.Timeout = None,
+    tag: options.Tags = None,
+    output: options.Output = None,
+    only_changed: options.OnlyChanged = False,
+    all_rows: options.All = False,
+    form: options.ComparisonForm = None,
+    json: options.Json = False,
+    export: options.ComparisonExport = None,
+    annotate: options.Annotate = None,
+    summary: options.Summary = None,
+    plain: options.Plain = False,
+    verbose: options.Verbose = False,
+) -> Exit:
+    """For a build: measure, compare with the baseline, gate."""
+    from gpubench import gate, sides
+    from gpubench.cli import outcome
+    from gpubench.cli.confirming import INTERRUPTED, measured
+    from gpubench.cli.output import form_of
+    from gpubench.cli.session import Request
+    from gpubench.cli.stored import baselines_of, begin
+    from gpubench.errors import GpubenchError
+
+    chosen = form_of(form, json, outcome.FORMS)
+    measuring: dict[str, Any] = {
+        "device": device, "samples": samples, "max_noise": max_noise, "max_time": max_time, "case_time": case_time,
+        "timeout": timeout, "tags": tag, "plain": plain, "verbose": verbose, **flags,
+        "ceilings": "none",  # no verdict needs them, and a machine of a build keeps none
+    }  # fmt: skip
+    judging = {
+        "baseline": baseline, "margin": margin, "fail_on": fail_on, "host_mismatch": host_mismatch,
+        "confirm": confirm, "base": base, "annotate": annotate,
+    }  # fmt: skip
+    settings, screen = begin(**measuring, **judging)
+    verdicts = gate.parse(settings.fail_on)
+    sides.parse("--base", settings.base)  # wrong ones are known before anything is measured
+    wanted = outcome.Wanted(chosen, all_rows, only_changed, export or [], summary, settings.annotate)
+    outcome.check_files(wanted.exports, summary)
+    chosen_words, paths = asked(words or [])
+    checked = Checked(settings, baselines_of(settings), chosen_words, device, paths)
+    request = Request(chosen_words, [], measuring, output=output, silent=True, falls_back=False, begun=checked.begin)
+    try:
+        code = measured(request)
+        return code if code in INTERRUPTED else _gate(checked, request, wanted, verdicts, screen)
+    except GpubenchError as error:
+        outcome.refuse(error, wanted, screen)
+        raise
+
+
+@dataclass
+class Checked:
+    """The run that is checked and what it is held against. `paths` are the only benchmarks (suite/benchmark) whose rows
+    are asked of the baseline; None: all."""
+
+    settings: Settings
+    baselines: Baselines
+    words: Sequence[str]
+    device: str | None
+    paths: Collection[str] | None
+    runs: list[tuple[Run, Path]] = field(default_factory=list)
+    base: list[Run] = field(default_factory=list)
+    base_name: str = ""
+    notes: list[str] = field(default_factory=list)
+    pairs: str | None = None
+    """The file of the A/B measurement that confirmed rows."""
+
+    @property
+    def baseline(self) -> str:
+        """The baseline's name."""
+        return self.settings.baseline or BASELINE
+
+    def begin(self, run: Run, path: Path) -> None:
+        """Before anything is measured: a run that could not be judged is not begun."""
+        from gpubench.cli.sides import kept, within
+        from gpubench.errors import UsageError
+
+        if "quick" in run.tags:
+            raise UsageError("a quick run never gates a build", f"gpubench check {PLAN}, or a plan without quick")
+        if run.settings["in_process"]["value"]:
+            raise UsageError("check measures in processes of its own", "without in_process")
+        unlike = self.settings.host_mismatch == "warn"
+        self.base_name, self.base = kept(self.baseline, run, self.baselines, unlike, self._make)
+        if self.paths is not None:
+            self.base, self.notes = within(self.base, self.paths)
+        self.runs.append((run, path))
+
+    @property
+    def _make(self) -> str:
+        """The command that makes the baseline that is missing."""
+        import shlex
+
+        device = [] if self.device is None else ["--device", self.device]
+        return f"gpubench run {shlex.join([*self.words, *device])} && gpubench baseline save {self.baseline} latest"
+
+    def sides(self, new: Run) -> Sides:
+        """The baseline, and the run or what stands for it."""
+        from gpubench.cli.output import from_here
+        from gpubench.cli.sides import Sides
+
+        return Sides(self.base, self.base_name, new, from_here(self.runs[0][1]), self.notes)
+
+
+def asked(words: list[str]) -> tuple[list[str], set[str] | None]:
+    """What to measure, and the benchmarks that the baseline is asked for: every one of its rows, unless the words are
+    neither none nor a plan. A plan that no longer has a benchmark of the baseline has lost it."""
+    from gpubench.discovery import Library
+    from gpubench.plan import plan_among, select
+    from gpubench.settings import find_project
+
+    library, project = Library(), find_project(Path.cwd())
+    if not words:
+        return ([] if project is not None and (project.run or project.include) else [PLAN]), None
+    if plan_among(words, library, project) is not None:
+        return words, None
+    return words, {each.benchmark.path for each in select(words, library, {}, project)}
+
+
+def _gate(checked: Checked, request: Request, wanted: Wanted, verdicts: Collection[str], screen: Screen) -> Exit:
+    """Judge, confirm, show; the build's exit code."""
+    from gpubench import confirm
+    from gpubench.cli import confirming, outcome
+    from gpubench.cli.output import from_here
+
+    run, path = checked.runs[0]
+    judged = outcome.judged(checked.sides(run), checked.settings)
+    code, failing = outcome.decided(judged, verdicts)
+    ids = confirm.doubtful(failing) if checked.settings.confirm == "auto" else []
+    if ids:
+        way = confirming.in_pairs if checked.settings.base else confirming.in_processes
+        stopped, judged = way(checked, request, judged, ids, screen)
+        if stopped is not None:
+            return stopped
+        code, failing = outcome.decided(judged, verdicts)
+    outcome.show(judged, wanted, failing, screen)
+    outcome.write(judged, wanted, failing, screen)
+    if run.records:
+        screen.say(f"saved {from_here(path)}")
+    again = f"gpubench compare {checked.pairs or f'@{checked.baseline} {from_here(path)}'}"
+    outcome.tell(judged, code, wanted.form, screen, again)
+    _advise(checked, judged, screen)
+    return code
+
+
+def _advise(checked: Checked, judged: Judged, screen: Screen) -> None:
+    """What would decide where the runs of the base cannot."""
+    from gpubench.judge import MIN_HISTORY
+
+    if not judged.count("suspect"):
+        return
+    ways = ["--base python=PATH measures against the base itself"]
+    if len(checked.base) < MIN_HISTORY:
+        save = f"gpubench baseline save {checked.baseline} RUN --add"
+        ways.insert(0, f"{MIN_HISTORY} runs of the base tell a regression (here {len(checked.base)}; {save})")
+    screen.say(f"next  {', or '.join(ways)}")

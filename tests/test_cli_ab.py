@@ -1,0 +1,169 @@
+"""ab as its user meets it: sides, exit codes, the file and what compare says of it later. Its processes are scripted,
+within this one; tests/slow/test_ab.py starts real ones."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import pytest
+from ab_parts import noisy
+from command import FAKE, TOYS, one_line, strict, within
+
+from gpubench.cli import ab_session
+from gpubench.errors import DeviceUnavailable
+from gpubench.executor import InProcess
+from gpubench.runner import Effort, Progress
+from gpubench.suite import Case
+from gpubench.testing import FakeDevice
+
+SIDED = str(TOYS / "sided.py")
+SHORT = ("--samples", "11", "--blocks", "8", *FAKE)
+
+
+class Here(InProcess):
+    """A process of a side, in this one: with its variables, and noise that is its own."""
+
+    started = 0
+    interrupts: int | None = None
+
+    def __init__(self, device: str, bench: Any, timeout: float, *, environment: dict[str, str], **options: Any) -> None:
+        Here.started += 1
+        if "TOY_ABSENT" in environment:
+            raise DeviceUnavailable("no CUDA device", "gpubench info")
+        super().__init__(FakeDevice(noise=noisy(1, Here.started, 0.001)), bench)
+        self.environment = environment
+        self.hello.facts["uuid"] = environment.get("TOY_UUID", "FAKE-0")  # type: ignore[index]
+
+    def measure(self, case: Case, effort: Effort) -> Iterator[Progress | Any]:
+        if Here.started == Here.interrupts:
+            raise KeyboardInterrupt
+        with mock.patch.dict(os.environ, self.environment):
+            yield from super().measure(case, effort)
+
+
+@pytest.fixture(autouse=True)
+def here(monkeypatch: pytest.MonkeyPatch) -> type[Here]:
+    monkeypatch.setattr(ab_session, "WorkerProcess", Here)
+    monkeypatch.setattr(ab_session.secrets, "randbits", lambda bits: 7)  # the order, and so each side's noise
+    monkeypatch.setattr(os, "fsync", lambda descriptor: None)  # thousands of rows wait for a disk otherwise
+    monkeypatch.setattr(Here, "started", 0)
+    monkeypatch.setattr(Here, "interrupts", None)
+    return Here
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "verdict"),
+    [
+        (("--new", "env:TOY_TIMES=1.05"), 3, "2 regression"),
+        (("--base", "env:TOY_TIMES=1.05"), 0, "2 improvement"),
+        (("--new", "env:TOY_TIMES=1.001"), 0, "2 equivalent"),
+        (("--new", "env:TOY_TIMES=1.05", "--margin", "10%"), 0, "2 equivalent"),
+        (("--new", "env:TOY_TIMES=1.03"), 6, "2 inconclusive"),
+        (("--new", "env:TOY_TIMES=1.03", "--fail-on", "regression"), 0, "2 inconclusive"),
+        (("--new", "env:TOY_FAILS=2"), 4, "1 failed · 1 equivalent"),
+        (("--base", "env:TOY_FAILS=2"), 0, "1 fixed · 1 equivalent"),
+        (("--base", "env:TOY_FAILS=2", "--new", "env:TOY_FAILS=2", "-p", "n=2"), 5, "1 still failing"),
+        (("--new", "env:TOY_TIMES=1.2", "--quick"), 0, "2 regression"),
+    ],
+)
+def test_exit_codes(tmp_path: Path, words: tuple[str, ...], code: int, verdict: str) -> None:
+    done = within(tmp_path, "ab", SIDED, *SHORT, *words)
+    assert done.returncode == code, done.stderr
+    assert done.stdout.splitlines()[-1].endswith(f"matched · {verdict}")
+    assert "internal error" not in done.stderr
+    assert max(map(len, done.stdout.splitlines())) <= 80
+
+
+def test_the_file_says_the_same_later(tmp_path: Path) -> None:
+    first = within(tmp_path, "ab", SIDED, *SHORT, "--new", "env:TOY_TIMES=1.05", "-o", "x.json")
+    again = within(tmp_path, "compare", "x.json")
+    assert (again.returncode, again.stdout) == (first.returncode, first.stdout) == (3, first.stdout)
+    assert first.stdout.startswith("base     as it is · Fake device · ")
+    assert "\nnew      env:TOY_TIMES=1.05 · Fake device · " in first.stdout
+    assert "8 of 8 blocks, each a fresh process of either side" in first.stdout
+    lines = first.stderr.splitlines()
+    assert sum(line.startswith("block ") for line in lines) == 8
+    assert re.fullmatch(
+        r"block 1 of 8 · 2 rows · (base|new) \d+\.\d s, (base|new) \d+\.\d s · at most \d+ s left", lines[0]
+    )
+    assert lines[-3:-1] == ["saved x.json", "gpubench: regression (exit 3): 2 matched · 2 regression"]
+    assert re.fullmatch(r"next  gpubench compare x.json --why 'n=[12]'", lines[-1])
+    why = within(tmp_path, "compare", "x.json", "--why", "n=2")
+    assert why.returncode == 3
+    assert why.stdout.splitlines()[1] == "verdict      regression: worse by more than the margin of 3 % (margin 3 %)"
+    assert len(re.findall(r"^block \d ", why.stdout, re.MULTILINE)) == 8
+    assert within(tmp_path, "compare", "x.json", "--margin", "10%").returncode == 0
+    assert within(tmp_path, "compare", "x.json", "--json").returncode == 3
+    refused = within(tmp_path, "show", "x.json")
+    assert refused.returncode == 2
+    assert refused.stderr == "gpubench: x.json: an A/B measurement, not a run (gpubench compare x.json)\n"
+
+
+def test_documents_and_exports(tmp_path: Path) -> None:
+    words = ("--new", "env:TOY_TIMES=1.05", "--json", "--export", "x.xml", "--summary", "s.md", "--annotate", "github")
+    done = within(tmp_path, "ab", SIDED, *SHORT, *words)
+    content = strict(done.stdout)
+    assert (content["base"]["name"], content["new"]["name"]) == ("as it is", "env:TOY_TIMES=1.05")
+    assert content["details"]["exit_code"] == 3
+    assert len(content["rows"][0]["paired"]["medians"]) == 8
+    assert 'failures="2"' in (tmp_path / "x.xml").read_text()
+    assert "2 regression" in (tmp_path / "s.md").read_text()
+    assert "::error title=gpubench regression::" in done.stderr
+    (saved,) = (tmp_path / "results" / "ab").glob("*.json")
+    assert f"saved results/ab/{saved.name}" in done.stderr.splitlines()
+    assert not list((tmp_path / "results" / "ab").glob("*.journal"))
+
+
+def test_two_sides_that_are_alike_are_said_to_be(tmp_path: Path) -> None:
+    done = within(tmp_path, "ab", SIDED, *SHORT)
+    assert done.returncode == 0
+    assert done.stderr.startswith("both sides are as they are: an A/A measurement")
+
+
+def test_an_interruption_loses_nothing(tmp_path: Path, here: type[Here]) -> None:
+    here.interrupts = 8  # two to begin with, then the fourth block's second
+    done = within(tmp_path, "ab", SIDED, *SHORT, "-o", "x.json", "--new", "env:TOY_TIMES=1.05")
+    assert done.returncode == 130
+    assert "gpubench: interrupted after 2 of 8 blocks" in done.stderr.splitlines()
+    kept = strict((tmp_path / "x.json").read_text())
+    assert (kept["status"], kept["ending"], len(kept["records"])) == ("interrupted", None, 2 * 2 * 2 + 2)
+    assert [block["unused"] for block in kept["blocks"]] == [None, None, "not finished"]
+    assert done.stdout.splitlines()[-1] == "2 matched · 2 inconclusive"
+    again = within(tmp_path, "compare", "x.json")
+    assert again.returncode == 6
+    assert again.stdout == done.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        ((), 2, "nothing is said to be measured (gpubench ab --new SIDE matmul-sweep)"),
+        ((SIDED, "--blocks", "3"), 2, "--blocks: '3' is not an integer from 8 to 1000 (a verdict needs 8 at least)"),
+        ((SIDED, "--new", "fast.cu"), 2, "--new fast.cu: not a side (python=PATH, env:NAME=VALUE or kernel=FILE.cu)"),
+        ((SIDED, "--new", f"kernel={TOYS / 'kernels' / 'scale.cu'}"), 2, "sided has no .cu file of kernels to replace"),
+        ((SIDED, "--new", "env:TOY_ABSENT=1"), 2, "--new: no CUDA device (gpubench info)"),
+        ((SIDED, "--new", "env:TOY_UUID=FAKE-1"), 7, "new: on another device, uuid FAKE-1 instead of FAKE-0"),
+        ((SIDED, "--fail-on", "slow"), 2, "--fail-on: no verdict 'slow'"),
+        ((SIDED, "--export", "x.svg"), 2, "no export of that form"),
+    ],
+)
+def test_what_cannot_be_measured_is_said_in_one_line(
+    tmp_path: Path, words: tuple[str, ...], code: int, said: str
+) -> None:
+    done = within(tmp_path, "ab", *words, *FAKE)
+    assert (done.returncode, done.stdout) == (code, "")
+    assert one_line(done.stderr)
+    assert said in done.stderr
+    assert not (tmp_path / "results").exists()
+
+
+def test_a_dry_run_tells_cases_and_processes(tmp_path: Path) -> None:
+    done = within(tmp_path, "ab", SIDED, *FAKE, "--new", "env:A=1", "--dry-run")
+    assert (done.returncode, done.stdout) == (0, "sided/told[n=1]\nsided/told[n=2]\n")
+    assert done.stderr == "2 cases in 20 processes, at most 20 s of samples; starts and checks come on top\n"
+    assert not (tmp_path / "results").exists()
