@@ -44,7 +44,7 @@ run: setup ## measure the matmul curve of this machine and draw its roofline
 	$(BIN)/gpubench roofline latest
 
 test: setup ## the tests that need no GPU (a few minutes)
-	$(BIN)/python -m pytest -q -n 2 tests
+	OMP_WAIT_POLICY=passive $(BIN)/python -m pytest -q -n 2 --dist worksteal tests
 
 browser: ## a headless Chromium for the slow tests, from the distribution, where one is to be had
 	@if { command -v chromium || command -v chromium-browser; } >/dev/null && command -v chromedriver >/dev/null; then :; \

@@ -243,7 +243,7 @@ def _notes(found: AbRun, seen: int) -> list[str]:
     if found.ending in ("time budget", "environment", "nothing to compare"):
         why = hot_words(found) if found.ending == "environment" else "no row gave a figure on both sides"
         notes.append(f"{found.ending}: {why}" if found.ending != "time budget" else "stopped by the time budget")
-    elif repeated:
+    if repeated and found.ending != "environment":
         notes.append(f"{len(repeated)} not used: {'; '.join(dict.fromkeys(str(block.unused) for block in repeated))}")
     if len(found.cases) > seen:
         notes.append(f"{len(found.cases) - seen} of {len(found.cases)} rows were not reached on both sides")

@@ -144,11 +144,11 @@ def of_record(record: Record) -> Product | None:
 # What follows from the times
 
 
-def advice(network: Network, times: Times, least: float = LEAST_GAIN) -> Advice:
+def advice(network: Network, times: Times, least: float = LEAST_GAIN, doubt: float = 1.0) -> Advice:
     """What to pad, given the times of the products; `least` is the gain on the layers that change from which on it is
-    believed."""
+    believed, `doubt` the factor by which times of misaligned rows may be off: within it they may gain."""
     padding = ready(network)
-    found = tuple(_judged(network, name, padding, times, least) for name in network.dimensions)
+    found = tuple(_judged(network, name, padding, times, least, doubt) for name in network.dimensions)
     chosen = {each.name: each.pad_to.size for each in found if each.pad_to is not None}
     together = None
     if len(chosen) > 1:
@@ -183,7 +183,9 @@ def _gain(before: Estimate | None, after: Estimate | None) -> Estimate | None:
     return Estimate(ratio, low, high)
 
 
-def _judged(network: Network, name: str, padding: Mapping[str, int], times: Times, least: float) -> Dimension:
+def _judged(
+    network: Network, name: str, padding: Mapping[str, int], times: Times, least: float, doubt: float
+) -> Dimension:
     size, candidates = network.dimensions[name], network.candidates(name)
     before = network.padded({**padding, name: size})
     tried = []
@@ -203,14 +205,18 @@ def _judged(network: Network, name: str, padding: Mapping[str, int], times: Time
     found = Dimension(name, size, touched, tuple(tried), "aligned" if not candidates else "not measured")
     if found.best is None:
         return found
-    return _decided(found, network.parameters, least)
+    off = doubt if size % MULTIPLES[0] else 1.0
+    return _decided(found, network.parameters, least, off, missing=len(tried) < len(candidates))
 
 
-def _decided(found: Dimension, parameters: int, least: float) -> Dimension:
-    """The dimension with its verdict, and the size to pad to."""
+def _decided(found: Dimension, parameters: int, least: float, off: float, *, missing: bool) -> Dimension:
+    """The dimension with its verdict, and the size to pad to. Where a size is `missing` it might have gained, and gains
+    may be so many times as large where times are `off`."""
     worth = [each for each in found.tried if each.both.low >= least and each.step.low >= LEAST_GAIN]
+    if not worth and missing:
+        return replace(found, verdict="not measured")
     if not worth:
-        maybe = any(each.both.high >= least and each.step.high >= LEAST_GAIN for each in found.tried)
+        maybe = any(off * each.both.high >= least and off * each.step.high >= LEAST_GAIN for each in found.tried)
         return replace(found, verdict="uncertain" if maybe else "nothing to gain")
     fastest = max(each.both.value for each in worth)
     alike = [each for each in worth if each.both.value * ALIKE >= fastest]

@@ -62,6 +62,7 @@ def compare(
     bases, notes = _bases([base] if isinstance(base, Run) else base, new)
     shown = bases[-1]
     rows_of_base, rows_of_new = _by_key(shown), _by_key(new)
+    notes += _dropped(bases, rows_of_base, rows_of_new)
     pairs = _matched(rows_of_base, rows_of_new)
     mismatches = comparable.run_mismatches(shown, new)
     instead = "one run a side" if len(bases) == 1 else f"fewer than {MIN_HISTORY} runs of the base like this one"
@@ -107,6 +108,16 @@ def _bases(runs: Sequence[Run], new: Run) -> tuple[list[Run], list[str]]:
         )
         notes.append(f"{len(once)} runs of the base: {words}")
     return list(once.values()), notes
+
+
+def _dropped(bases: Sequence[Run], base: Mapping[Key, Record], new: Mapping[Key, Record]) -> list[str]:
+    """Rows that gave a figure in an earlier run of the base, in neither its newest nor the new run: none of them is
+    missed, for the newest says what there is to measure, but they are told."""
+    known = {_key(record) for run in bases[:-1] for record in run.records if record.status == "ok"}
+    if not (count := len(known - base.keys() - new.keys())):
+        return []
+    words = "1 row is" if count == 1 else f"{count} rows are"
+    return [f"{words} in earlier runs of the base only, not in its newest: not asked for"]
 
 
 def _notes(base: Run, new: Run) -> list[str]:

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
+from gpubench.gate import UNDECIDED
 from gpubench.judge import SIGNS
 from gpubench.result import FAILED, Record, Run
 from gpubench.verdict import Judged, Row, Verdict
@@ -19,6 +20,10 @@ PROCESSES = 5
 equal processes three must be slow by chance before the middle one is."""
 SLOWER: tuple[Verdict, ...] = ("regression", "suspect")
 """The verdicts that are a matter of time, which measuring again can settle."""
+
+SAYING: frozenset[Verdict] = frozenset({"regression", "improvement", "equivalent", "failed", "missing"})
+"""Verdicts of an A/B measurement that take a row's place. The others are about a base that did not run (`fixed`), or
+about the measurement: a row that was slower is not cleared by them."""
 
 
 def doubtful(rows: Sequence[Row]) -> list[str]:
@@ -78,19 +83,29 @@ def explain(before: Judged, after: Judged, run: Run, again: Sequence[Run], ids: 
 
 
 def exchange(judged: Judged, pairs: Judged, ids: Collection[str]) -> None:
-    """Put the rows of an A/B measurement in place of those of these ids that it has, and say so, as `explain` does."""
+    """Put the rows of an A/B measurement in place of those of these ids that it has, and say so, as `explain` does.
+    A row of which it says nothing, as where its time ran out or its base fails, stays what it was."""
     found = {row.id: row for row in pairs.rows}
     rows = [(row, found[row.new.id]) for row in judged.rows if row.new and row.new.id in ids and row.new.id in found]
+    places = {id(row): pair for row, pair in rows if _says_something(pair)}
     judged.details["confirmed"] = {
-        "rows": [{"id": row.id, "first": row.verdict, "verdict": pair.verdict} for row, pair in rows]
+        "rows": [{"id": row.id, "first": row.verdict, "verdict": places.get(id(row), row).verdict} for row, _ in rows]
     }
-    places = {id(row): pair for row, pair in rows}
+    for row, pair in rows:
+        if id(row) not in places:
+            said = f"nothing decided in pairs: {pair.verdict}, {pair.reason}"
+            row.reason = "; ".join(filter(None, [row.reason, said]))
     judged.rows = [places.get(id(row), row) for row in judged.rows]
     looked = "1 row looked slower and was" if len(ids) == 1 else f"{len(ids)} rows looked slower and were"
     counts = Counter(pair.verdict for _, pair in rows)
-    said = ", ".join(f"{count} {verdict}" for verdict, count in counts.items()) or "no verdict"
-    judged.notes.append(f"{looked} measured in turn with {pairs.base_name}: {said}")
+    counted = ", ".join(f"{count} {verdict}" for verdict, count in counts.items()) or "no verdict"
+    judged.notes.append(f"{looked} measured in turn with {pairs.base_name}: {counted}")
     judged.notes += pairs.notes
+
+
+def _says_something(pair: Row) -> bool:
+    """Whether an A/B measurement says something of the new side: a verdict, or that enough blocks left it open."""
+    return pair.verdict in SAYING or (pair.verdict == UNDECIDED and pair.paired.get("detectable") is not None)
 
 
 def _figures(run: Run) -> Mapping[str, float]:

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -35,9 +36,9 @@ _SHAPE = re.compile(r"([0-9]{1,9})[x×]([0-9]{1,9})[x×]([0-9]{1,9})")
 NAMES: Mapping[str, tuple[str, ...]] = {
     "hidden": ("hidden_size", "n_embd"),
     "heads": ("num_attention_heads", "n_head"),
-    "kv_heads": ("num_key_value_heads",),
+    "kv_heads": ("num_key_value_heads", "num_kv_heads"),
     "head": ("head_dim",),
-    "d_ff": ("intermediate_size", "n_inner", "ffn_dim"),
+    "d_ff": ("intermediate_size", "n_inner", "ffn_dim", "ffn_hidden_size"),
     "vocab": ("vocab_size",),
     "blocks": ("num_hidden_layers", "n_layer"),
 }
@@ -69,12 +70,14 @@ OF_FOUR = 4
 
 @dataclass(frozen=True)
 class Description:
-    """What is said of a network: sizes by the names of NAMES, what of it is not sure in `notes`."""
+    """What is said of a network: sizes by the names of NAMES, what of it is not sure in `notes`; `four` where an MLP of
+    no given width is OF_FOUR times as wide as the stream."""
 
     sizes: Mapping[str, int]
     gated: bool = False
     tied: bool = False
     notes: tuple[str, ...] = ()
+    four: bool = False
 
 
 def read(path: Path) -> Description:
@@ -88,23 +91,27 @@ def read(path: Path) -> Description:
             raise UsageError(
                 f"{where}: {key} says {words}, whose products are others", "gpubench advise 8192x50257x768"
             )
+    if _switch(config, where, "multi_query") and not _switch(config, where, "new_decoder_architecture"):
+        config = {**config, "num_kv_heads": 1}  # whatever number Falcon's files give beside it
     sizes = {name: size for name, keys in NAMES.items() if (size := _size(config, keys, where)) is not None}
     if "hidden" not in sizes:
         raise UsageError(f"{where}: no {' or '.join(NAMES['hidden'])}: not the config.json of a language model")
-    if "d_ff" not in sizes and "n_embd" in config:
-        sizes["d_ff"] = OF_FOUR * sizes["hidden"]
+    if (_size(config, ("word_embed_proj_dim",), where) or sizes["hidden"]) != sizes["hidden"]:
+        raise UsageError(f"{where}: word_embed_proj_dim says an output layer of another width than hidden_size",
+                         "gpubench advise 8192x50257x768")  # fmt: skip
     kind = config.get("model_type")
     known = isinstance(kind, str) and kind in GATED | PLAIN
     gated = kind in GATED if known else _word(config, where, "hidden_act") == "silu"
     tied = _switch(config, where, "tie_word_embeddings")
     return Description(
         sizes, gated, (isinstance(kind, str) and kind in TIED) if tied is None else tied,
-        () if known else (_took(kind, config, gated),),
+        () if known else (_took(kind, config, gated),), "n_embd" in config,
     )  # fmt: skip
 
 
 def shapes(words: Iterable[str], params: Iterable[str]) -> Shapes:
-    """The layers that words `8192x50257x768` and -p m=, n=, k= mean: tokens × outputs × inputs."""
+    """The layers that words `8192x50257x768` and -p m=, n=, k= mean: tokens × outputs × inputs. A word that is there
+    twice is a layer that occurs twice in a step."""
     asked = parse_params(params)
     for name in asked:
         if name not in ("m", "n", "k"):
@@ -114,27 +121,24 @@ def shapes(words: Iterable[str], params: Iterable[str]) -> Shapes:
     if asked and len(asked) < 3:
         missing = ", ".join(f"-p {name}=" for name in "mnk" if name not in asked)
         raise UsageError(f"a layer needs {missing} too", "-p m=8192 -p n=50257 -p k=768")
-    sizes: list[Sequence[object]] = []
+    counts: Counter[tuple[int, ...]] = Counter()
     for word in words:
         found = _SHAPE.fullmatch(word)
         if found is None:
             raise UsageError(f"{word[:40]!r} is not TOKENSxOUTPUTSxINPUTS", "such as 8192x50257x768")
-        sizes.append([whole(word, each) for each in found.groups()])
-    sizes += itertools.product(*(asked[name] for name in "mnk")) if asked else []
-    layers = {}
-    for each in sizes:
-        m, n, k = (whole("-p", str(size)) for size in each)
-        layers[m, n, k] = Layer(f"{m}x{n}x{k}", m, n, k)
-    if len(layers) > MOST_SHAPES:
-        raise UsageError(f"{len(layers)} layers at once are more than {MOST_SHAPES}", "ask for fewer")
-    return Shapes(tuple(layers.values()))
+        counts[tuple(whole(word, each) for each in found.groups())] += 1
+    for sizes in itertools.product(*(asked[name] for name in "mnk")) if asked else []:
+        counts.setdefault(tuple(whole("-p", str(size)) for size in sizes), 1)
+    if len(counts) > MOST_SHAPES:
+        raise UsageError(f"{len(counts)} layers at once are more than {MOST_SHAPES}", "ask for fewer")
+    return Shapes(tuple(Layer(f"{m}x{n}x{k}", m, n, k, count) for (m, n, k), count in counts.items()))
 
 
 def flagged(flags: Mapping[str, str | None], gated: bool, tied: bool, file: Description | None) -> Description:
     """What flags say of a network, by the names of FLAGS, over what a file says."""
     sizes = {name: whole(FLAGS[name], text) for name, text in flags.items() if text is not None}
     base = file or Description({})
-    return Description({**base.sizes, **sizes}, gated or base.gated, tied or base.tied, base.notes)
+    return Description({**base.sizes, **sizes}, gated or base.gated, tied or base.tied, base.notes, base.four)
 
 
 def whole(origin: str, text: str) -> int:
@@ -148,6 +152,8 @@ def whole(origin: str, text: str) -> int:
 def transformer(found: Description, tokens: int) -> Transformer:
     """The network of a description; UsageError where a dimension is missing or they do not fit together."""
     sizes = dict(found.sizes)
+    if found.four and "hidden" in sizes:
+        sizes.setdefault("d_ff", OF_FOUR * sizes["hidden"])
     missing = [FLAGS[name] for name in ("hidden", "heads", "d_ff", "vocab") if name not in sizes]
     if missing:
         raise UsageError(f"a network needs {', '.join(missing)} too", EXAMPLE)

@@ -29,6 +29,9 @@ TILES = ((256, 128), (128, 256), (128, 128), (128, 64), (64, 64))
 """Tiles that every library has (CUTLASS: "Efficient GEMM"; NVIDIA: "Matrix Multiplication Background User's Guide")."""
 HALVES = ("bfloat16", "float16")
 """The dtypes whose usual kernels are known here. Both have the same kernels at the same rate."""
+ROUGH = 2.0
+"""The factor by which a time of misaligned rows may be off where no kernel of theirs was seen on the architecture: how
+many bytes its threads load at a time, and how well, differs from one to the next."""
 RUN = "matmul-sweep"
 """The reference run that is looked into: it has products of every alignment."""
 
@@ -43,6 +46,8 @@ class Predictor:
     kernels: Mapping[int, tuple[Facts, ...]]
     constants: Constants
     how: str
+    doubt: float = 1.0
+    """The factor by which times of misaligned rows may be off for want of a reference run."""
 
     @property
     def itemsize(self) -> int:
@@ -82,7 +87,7 @@ def predictor(word: str, dtype: str, reference: Path | None) -> Predictor:
     if on is None or dtype not in HALVES:
         raise UsageError(f"too little is known of {dtype} on {chip.name} to predict its products", "measure it there")
     how = "by tiles, waves and alignment alone, with round constants: there is no reference run of its architecture"
-    return Predictor(chip.devices[0], dtype, on, _usual(chip), BEGIN, how)
+    return Predictor(chip.devices[0], dtype, on, _usual(chip), BEGIN, how, ROUGH)
 
 
 def _chip(word: str) -> Chip:

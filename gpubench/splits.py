@@ -12,6 +12,7 @@ import random
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import hypot
 
 from gpubench import __version__
 from gpubench.calibration import CHANGED, Equal, Injected, Outcome, Rule, Slower
@@ -20,7 +21,7 @@ from gpubench.errors import NothingMeasured
 from gpubench.judge import MIN_HISTORY
 from gpubench.paired import LEAST_BLOCKS, Paired, judge
 from gpubench.result import Record, Run
-from gpubench.stats import percentile, tick_per_call
+from gpubench.stats import percentile, relative_half_width, tick_per_call
 
 SPLITS = 200
 BLOCKS = 10
@@ -52,6 +53,13 @@ class _Column:
     @property
     def middle(self) -> float:
         return percentile(sorted(self.times), 0.5)
+
+    @property
+    def half_width(self) -> float:
+        """Half the 95 % interval of the median, over the median."""
+        width = relative_half_width(self.times, self.tick)
+        assert width is not None, "a pool has processes enough"
+        return width
 
 
 def equal_code(runs: Sequence[Run], at: str, splits: int = SPLITS) -> Equal:
@@ -115,6 +123,7 @@ def more_work(runs: Sequence[Run], rows: Sequence[More], at: str, splits: int = 
             measured=columns[row.id].middle / columns[row.of].middle - 1,
             found=found[row.id, margin],
             of=splits,
+            unsure=hypot(columns[row.id].half_width, columns[row.of].half_width),
         )
         for share, margin in INJECTED
         for row in known

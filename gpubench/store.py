@@ -59,14 +59,14 @@ def read_run(path: Path) -> Run:
 
 
 def read_measured(path: Path) -> Run:
-    """As `read_run`; of the file of an A/B measurement its AbRun."""
+    """As `read_run`; of the file of an A/B measurement, and of a report of one, its AbRun."""
     if path.name.endswith(".journal") and path.is_file():
         return journal.read(path)
     if not path.exists():
         left = [journal.read(one) for one in journal.beside(path) if journal.has_rows(one)]
         if left:
             return max(left, key=lambda run: run.started_at)
-    runs = [abfile.decode(jsonfile.read_bytes(path), jsonfile.shown(path))] if holds_ab(path) else read_runs(path)
+    runs = [abfile.decode(*each) for each in _documents(path)] if holds_ab(path) else read_runs(path)
     if len(runs) > 1:
         where = jsonfile.shown(path)
         raise UsageError(f"{where}: a comparison of {len(runs)} runs, not one", f"gpubench compare {where}")
@@ -80,21 +80,29 @@ def read_measured(path: Path) -> Run:
 
 
 def holds_ab(path: Path) -> bool:
-    """Whether a file, or a journal that is all that is left of one, is that of an A/B measurement."""
+    """Whether a file is that of an A/B measurement, or a report of one; or a journal that is all that is left of it."""
     mark = f'"{abfile.FAMILY}/'.encode()
-    with suppress(OSError, ValueError, EOFError):  # not there, no such name, cut short: whoever reads it says so
+    with suppress(OSError, ValueError, EOFError, UsageError):  # not there, damaged, cut short: whoever reads it says so
         for one in [path] if path.is_file() else journal.beside(path):
             with gzip.open(one) if one.suffix == ".gz" else open(one, "rb") as file:
-                if mark in file.read(100):
-                    return True
+                begins = file.read(100)
+            if embedded.is_html(begins):
+                found = _documents(path)
+                begins = found[0][0][:100] if len(found) == 1 else b""
+            if mark in begins:
+                return True
     return False
 
 
 def read_runs(path: Path) -> list[Run]:
     """The runs of a file: one of a run file, of an HTML report all that it shows, the newest last."""
+    return [runfile.decode(*each) for each in _documents(path)]
+
+
+def _documents(path: Path) -> list[tuple[bytes, str]]:
+    """The texts of a file, one or those inside an HTML report, each with what to call the file in an error."""
     data, where = jsonfile.read_bytes(path), jsonfile.shown(path)
-    found = embedded.documents(data, where) if embedded.is_html(data) else [data]
-    return [runfile.decode(one, where) for one in found]
+    return [(one, where) for one in (embedded.documents(data, where) if embedded.is_html(data) else [data])]
 
 
 class Store:

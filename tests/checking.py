@@ -12,6 +12,7 @@ from math import expm1, log
 from pathlib import Path
 from typing import Any
 
+from gpubench.executor import with_our_package
 from gpubench.judge import MIN_HISTORY
 from gpubench.stats import prediction_interval
 
@@ -36,8 +37,7 @@ class Machine:
 
     def __call__(self, *words: str, work: int = 100) -> subprocess.CompletedProcess[str]:
         """A command, whose kernels do so many hundredths of the usual work."""
-        env = os.environ | {
-            "PYTHONPATH": str(ROOT),
+        env = with_our_package(os.environ) | {
             "GPUBENCH_RESULTS": str(self.folder / "results"),
             "GPUBENCH_DEVICE": self.device,
             "OMP_NUM_THREADS": "1",

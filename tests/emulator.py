@@ -6,8 +6,9 @@ PTX of suites/include, which emulator_machine.h and its like stand in for.
 
 from __future__ import annotations
 
-import atexit
 import ctypes
+import hashlib
+import os
 import shutil
 import subprocess
 import tempfile
@@ -28,6 +29,10 @@ HEADERS = (
     *(f"emulator_{part}.h" for part in ("machine", "async", "tensor", "narrow", "halves")),
 )
 COMPILER = next(filter(None, map(shutil.which, COMPILERS)), None)
+OPTIONS = ("-std=c++17", "-O1", "-w", "-fPIC")
+KEPT = Path(__file__).parents[1] / ".pytest_cache" / "emulator"
+"""What was built, by a digest of all that went into it: for the other process of a run, and for the next run.
+`make clean` removes it."""
 
 
 @dataclass(frozen=True)
@@ -67,29 +72,53 @@ def _built(kernel: Kernel, folder: Path, entries: tuple[str, ...]) -> ctypes.CDL
 @cache
 def _library(source: Path, defines: tuple[tuple[str, Any], ...], entries: tuple[str, ...]) -> ctypes.CDLL:
     emulated = "".join(f"EMULATE({entry})\n" for entry in entries)
-    with tempfile.TemporaryDirectory() as folder:
-        text, made = Path(folder) / "kernels.cpp", Path(folder) / "kernels.so"
-        text.write_text(f'#include "{_header()}"\n#include "{source}"\n{emulated}')
-        macros = [f"-D{name}={value}" for name, value in defines]
-        _compile(text, made, "-shared", f"-I{source.parent / 'include'}", *macros)
-        return ctypes.CDLL(str(made))
+    includes, macros = source.parent / "include", [f"-D{name}={value}" for name, value in defines]
+    read = [text for path in (source, *sorted(includes.glob("*"))) for text in (path.name, path.read_text())]
+    kept = KEPT / f"{_digest(_header().parent.name, *read, emulated, *macros)}.so"
+    if not kept.exists():
+        with tempfile.TemporaryDirectory() as folder:
+            text, made = Path(folder) / "kernels.cpp", Path(folder) / "kernels.so"
+            text.write_text(f'#include "{_header()}"\n#include "{source}"\n{emulated}')
+            _compile(text, made, "-shared", f"-I{includes}", *macros)
+            _keep(made, kept)
+    return ctypes.CDLL(str(kept))
 
 
 @cache
 def _header() -> Path:
     """The headers of the emulator in one, and beside it what the compiler has made of them: they take most of the time
     of a compilation. GCC reads them again wherever a macro of a kernel bears on them."""
-    folder = Path(tempfile.mkdtemp())
-    atexit.register(shutil.rmtree, folder)
-    header = folder / "emulated.h"
-    header.write_text("".join(f'#include "{Path(__file__).with_name(name)}"\n' for name in HEADERS))
-    _compile(header, header.with_suffix(".h.gch"), "-xc++-header")
+    assert COMPILER is not None
+    version = subprocess.run([COMPILER, "-v"], stderr=subprocess.PIPE, text=True, check=True).stderr
+    paths = [Path(__file__).with_name(name) for name in HEADERS]
+    texts = [text for path in paths for text in (str(path), path.read_text())]
+    folder = KEPT / _digest(version, *OPTIONS, *texts)
+    folder.mkdir(parents=True, exist_ok=True)
+    header, made = folder / "emulated.h", folder / "emulated.h.gch"
+    if not made.exists():
+        with tempfile.TemporaryDirectory() as own:
+            text = Path(own) / header.name
+            text.write_text("".join(f'#include "{path}"\n' for path in paths))
+            _compile(text, Path(own) / made.name, "-xc++-header")
+            _keep(text, header)
+            _keep(Path(own) / made.name, made)
     return header
+
+
+def _digest(*parts: str) -> str:
+    """Of all that a build is made from: the same digest, the same build."""
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+
+def _keep(made: Path, kept: Path) -> None:
+    """Move a file to its place at once: another process may build the same, or already use it."""
+    with tempfile.TemporaryDirectory(dir=KEPT) as folder:
+        os.replace(shutil.copy(made, folder), kept)
 
 
 def _compile(text: Path, made: Path, *options: str) -> None:
     assert COMPILER is not None
-    subprocess.run([COMPILER, "-std=c++17", "-O1", "-w", "-fPIC", *options, text, "-o", made], check=True)
+    subprocess.run([COMPILER, *OPTIONS, *options, text, "-o", made], check=True)
 
 
 def _value(arg: Any) -> Any:

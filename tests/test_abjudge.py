@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import replace
 
 import comparisons
@@ -210,6 +211,13 @@ def test_a_quick_measurement_decides_no_build() -> None:
     assert gate.failing(judged, gate.parse(gate.DEFAULT)) == []
 
 
+def test_a_block_that_does_not_count_is_said_however_it_ended() -> None:
+    for ending in ("all blocks", "time budget", "nothing to compare", None):
+        found = by_hand(ratios(1.0))
+        found.ending, found.blocks[3].unused = ending, "thermal slowdown (new)"
+        assert "1 not used: thermal slowdown (new)" in abjudge.judged(found).notes, ending
+
+
 def test_nothing_measured_is_nothing_to_judge() -> None:
     judged = abjudge.judged(begun())
     assert judged.rows == []
@@ -230,6 +238,14 @@ def test_why_tells_every_block_and_json_has_them() -> None:
     (row,) = comparison_forms.to_json(judged, [])["rows"]
     assert row["paired"]["medians"][1] == {"block": 2, "first": "new", "base_ns": 1e6, "new_ns": 1051050.0}
     assert row["paired"]["detectable"] > 0.03
+
+
+def test_why_of_a_block_of_no_time_at_all() -> None:
+    found = by_hand(ratios(1.0))
+    next(each for each in found.records if each.side == "base").samples.gpu_ns[:] = [0] * 11
+    told = abjudge.judged(found)
+    assert told.rows[0].verdict == "invalid"
+    assert re.search(r"block 1 +0 ns → .*s  base first$", report.why(told, "n=64"), re.MULTILINE)
 
 
 def test_two_runs_that_leave_a_row_suspect_name_the_measurement_that_decides() -> None:

@@ -195,6 +195,14 @@ def test_a_predicted_gain_must_be_larger() -> None:
     assert by_name(network, times, advise.PREDICTED_GAIN)["n"].verdict == "nothing to gain"
 
 
+def test_times_of_misaligned_rows_that_may_be_off_do_not_say_that_there_is_nothing_to_gain() -> None:
+    network = Shapes((Layer("x", 8192, 4001, 768), Layer("y", 8192, 3072, 768)))
+    times = SMOOTH(network)
+    for doubt, verdict in ((1.0, "nothing to gain"), (2.0, "uncertain")):
+        found = {each.name: each.verdict for each in advice(network, times, advise.PREDICTED_GAIN, doubt).dimensions}
+        assert (found["x n"], found["x k"], found["y n"]) == (verdict, "aligned", "nothing to gain")
+
+
 def test_without_a_time_there_is_no_verdict() -> None:
     network = Shapes((Layer("output", 8192, 50257, 768),))
     times = dict(CLIFF(network))

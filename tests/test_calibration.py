@@ -41,6 +41,31 @@ def test_the_shares() -> None:
 
 
 @pytest.mark.parametrize(
+    ("more", "margin", "measured", "unsure", "promised"),
+    [
+        (0.05, 0.03, 0.0451, 0.0, True),
+        (0.05, 0.03, 0.0449, 0.0, False),
+        (0.05, 0.03, 0.0549, 0.0, True),
+        (0.05, 0.03, 0.0569, 0.0002, False),
+        (0.05, 0.03, 0.0569, 0.02, True),  # noise, which is no reason to be let off
+        (0.03, 0.03, 0.03, 0.0, True),
+        (0.03, 0.03, 0.0301, 0.0, False),  # a loss beyond the margin is one, and rightly called so
+        (0.03, 0.03, 0.0532, 0.1, False),
+        (0.03, 0.03, 0.02, 0.0, True),
+    ],
+)
+def test_a_promise_is_about_rows_that_took_as_much_longer(
+    more: float, margin: float, measured: float, unsure: float, promised: bool
+) -> None:
+    one = Injected("s/b[n=1]", more, margin, measured, 200, 200, unsure)
+    kept = Injected("s/b[n=2]", more, margin, min(more, margin) if more == margin else more, 0, 200)
+    assert one.promised is promised
+    slower = Slower(WHEN, "1.0", 40, 10, 200, [one, kept])
+    assert slower.share(more, margin) == (0.5 if promised else 0.0)
+    assert Slower(WHEN, "1.0", 40, 10, 200, [one]).share(more, margin) == (1.0 if promised else None)
+
+
+@pytest.mark.parametrize(
     ("content", "told"),
     [
         ("[]", "expected schema gpubench.calibration/1"),

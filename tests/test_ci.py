@@ -187,6 +187,12 @@ def test_a_folder_that_would_be_another_output_is_refused(runner: Runner, folder
     assert "::error title=gpubench::folder" in done.stderr
 
 
+@pytest.mark.parametrize("command", ["", "no-such-program", "./gone"])
+def test_a_command_that_is_not_there_is_said_on_the_page_of_the_build(runner: Runner, command: str) -> None:
+    done = runner(words=PACED, device="fake", command=command)
+    assert (done.returncode, done.stderr) == (2, "::error title=gpubench::command: there is no such program\n")
+
+
 def test_no_expression_stands_in_the_script() -> None:
     described = action()
     (step,) = described["runs"]["steps"]

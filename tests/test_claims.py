@@ -8,7 +8,7 @@ import math
 
 import pytest
 from builders import make_record, make_run
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpubench import Suite, claims, runfile
@@ -58,6 +58,7 @@ def test_the_limit_that_is_straddled_is_named() -> None:
     assert "straddles 1.02" in claims.of_effect(effect(1.0, 1.2, 1.02, None, TIMES)).reason
 
 
+@settings(deadline=None)
 @given(intervals, limits, st.sampled_from(["1", TIMES]))
 def test_every_finite_interval_has_exactly_one_verdict(found: Estimate, at: tuple[float, float], unit: str) -> None:
     judged = claims.of_effect(Effect("e", found, unit, *at))
@@ -68,6 +69,7 @@ def test_every_finite_interval_has_exactly_one_verdict(found: Estimate, at: tupl
     assert claims.judge(Finding((Effect("e", found, unit, *at),))) == judged
 
 
+@settings(deadline=None)
 @given(intervals, limits, st.sampled_from([2.0**-10, 2.0**10]))
 def test_units_do_not_matter_to_a_figure(found: Estimate, at: tuple[float, float], scale: float) -> None:
     scaled = [None if limit is None else limit * scale for limit in at]
@@ -75,6 +77,7 @@ def test_units_do_not_matter_to_a_figure(found: Estimate, at: tuple[float, float
     assert claims.of_effect(Effect("e", found.times(scale), "s", *scaled)).verdict == before
 
 
+@settings(deadline=None)
 @given(intervals, intervals, st.booleans())
 def test_the_order_of_effects_does_not_matter(one: Estimate, other: Estimate, control: bool) -> None:
     effects = Effect("a", one, TIMES, 2), Effect("b", other, "1", None, 3)
@@ -84,6 +87,7 @@ def test_the_order_of_effects_does_not_matter(one: Estimate, other: Estimate, co
         assert claims.judge(Finding(effects)).verdict == claims.judge(Finding(effects[::-1])).verdict
 
 
+@settings(deadline=None)
 @given(intervals, intervals)
 def test_a_wider_interval_never_makes_a_claim_hold(one: Estimate, other: Estimate) -> None:
     wider = Estimate(one.value, min(one.low, other.low), max(one.high, other.high))

@@ -104,6 +104,27 @@ def test_the_file_says_the_same_later(tmp_path: Path) -> None:
     assert refused.stderr == "gpubench: x.json: an A/B measurement, not a run (gpubench compare x.json)\n"
 
 
+def test_a_verdict_later_is_that_of_then_whatever_the_project_says(tmp_path: Path) -> None:
+    settings = tmp_path / "gpubench.yaml"
+    settings.write_text("margins: {sided: 1%}\n")
+    first = within(tmp_path, "ab", SIDED, *SHORT, "--new", "env:TOY_TIMES=1.02", "--margin", "4%", "-o", "x.json")
+    assert first.returncode == 3
+    settings.write_text("margin: 10%\nmargins: {sided: 20%}\n")
+    again = within(tmp_path, "compare", "x.json")
+    assert (again.returncode, again.stdout) == (3, first.stdout)
+    why = within(tmp_path, "compare", "x.json", "--why", "n=2")
+    assert why.stdout.splitlines()[1] == "verdict      regression: worse by more than the margin of 1 % (margin 1 %)"
+    assert within(tmp_path, "report", "x.json", "-o", "x.md").returncode == 0
+    assert (tmp_path / "x.md").read_text().startswith("### 2 matched · 2 regression")
+
+
+def test_what_github_is_told_may_stand_in_the_project_s_file(tmp_path: Path) -> None:
+    given = {"GITHUB_ACTIONS": "true"}
+    words = ("ab", SIDED, *SHORT, "--new", "env:TOY_TIMES=1.05")
+    assert "::error" in within(tmp_path, *words, env=given).stderr
+    assert "::error" not in within(tmp_path, *words, env=given | {"GPUBENCH_ANNOTATE": "none"}).stderr
+
+
 def test_documents_and_exports(tmp_path: Path) -> None:
     words = ("--new", "env:TOY_TIMES=1.05", "--json", "--export", "x.xml", "--summary", "s.md", "--annotate", "github")
     done = within(tmp_path, "ab", SIDED, *SHORT, *words)
@@ -127,8 +148,10 @@ def test_two_sides_that_are_alike_are_said_to_be(tmp_path: Path) -> None:
 
 def test_an_interruption_loses_nothing(tmp_path: Path, here: type[Here]) -> None:
     here.interrupts = 8  # two to begin with, then the fourth block's second
-    done = within(tmp_path, "ab", SIDED, *SHORT, "-o", "x.json", "--new", "env:TOY_TIMES=1.05")
-    assert done.returncode == 130
+    words = ("-o", "x.json", "--new", "env:TOY_TIMES=1.05", "--export", "said.json")
+    done = within(tmp_path, "ab", SIDED, *SHORT, *words)
+    assert (done.returncode, "(exit " in done.stderr) == (130, False)
+    assert strict((tmp_path / "said.json").read_text())["details"]["exit_code"] == 130
     assert "gpubench: interrupted after 2 of 8 blocks" in done.stderr.splitlines()
     kept = strict((tmp_path / "x.json").read_text())
     assert (kept["status"], kept["ending"], len(kept["records"])) == ("interrupted", None, 2 * 2 * 2 + 2)

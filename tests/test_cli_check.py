@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from command import FAKE, PACED, saved, strict, within
 
-from gpubench import baseline, runfile
-from gpubench.cli import confirming
+from gpubench import ab, baseline, runfile, runner
+from gpubench.cli import confirming, session
 from gpubench.cli.check import asked
 from gpubench.cli.session import measure
+from gpubench.errors import DeviceLost
 from gpubench.exits import Exit
 from gpubench.jsonfile import read_bytes
 from gpubench.result import Run
@@ -145,6 +147,27 @@ def test_a_base_that_is_as_slow_clears_a_row_that_only_the_baseline_calls_slower
     assert (done.returncode, "1 equivalent" in done.stdout) == (0, True)
 
 
+@pytest.mark.parametrize(
+    ("base", "why"),
+    [
+        ("env:TOY_FACTORS=1", "inconclusive, 1 of 10 blocks were measured"),
+        ("env:TOY_FACTORS=none", "fixed, error: ValueError"),
+    ],
+)
+def test_pairs_that_say_nothing_clear_no_row(
+    project: Project, monkeypatch: pytest.MonkeyPatch, base: str, why: str
+) -> None:
+    """Their time is over after a block, or their base fails."""
+    measured: Any = ab.run
+    monkeypatch.setattr(ab, "run", lambda *given: measured(*given[:4], 2, itertools.count().__next__))
+    project.keep(5)
+    done = project.check("--base", base, "--json", factors="1.1", TOY_ROW="3")
+    found = strict(done.stdout)
+    assert (done.returncode, found["counts"]) == (3, {"regression": 1, "same": 4})
+    assert f"; nothing decided in pairs: {why}" in found["rows"][0]["reason"]
+    assert found["details"]["confirmed"]["rows"][0]["verdict"] == "regression"
+
+
 @pytest.mark.parametrize("stopped", [1, 3])
 def test_an_interrupted_check_ends_as_interrupted_and_judges_nothing(
     project: Project, monkeypatch: pytest.MonkeyPatch, stopped: int
@@ -161,6 +184,23 @@ def test_an_interrupted_check_ends_as_interrupted_and_judges_nothing(
     monkeypatch.setattr(confirming, "measure", interrupted)
     done = project.check("--json", factors="1.1", TOY_ROW="3")
     assert (done.returncode, done.stdout, len(calls)) == (130, "", stopped)
+    assert done.stderr.splitlines()[-1].startswith("saved results/")
+
+
+@pytest.mark.parametrize("words", [(), ("--fail-on", "regression"), ("--fail-on", "none")])
+def test_a_run_that_lost_its_device_never_passes(
+    project: Project, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    project.keep(5)
+
+    def lost(*given: Any) -> Iterator[Any]:
+        yield from itertools.islice(runner.run(*given), 6)
+        raise DeviceLost("the device is lost", "gpubench doctor")
+
+    monkeypatch.setattr(session, "run", lost)
+    done = project.check("--json", *words)
+    assert (done.returncode, strict(done.stdout)["details"]["exit_code"]) == (4, 4)
+    assert "gpubench: failed (exit 4): 2 matched · 3 missing · 2 same" in done.stderr
 
 
 # No baseline, no device: nothing is measured

@@ -12,6 +12,8 @@ from command import FAKE, OK, within
 from gpubench import runfile
 from gpubench.report.junit import junit
 
+AB = Path(__file__).parent / "golden" / "ab-1.json"
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -60,12 +62,38 @@ def test_several_runs_are_a_comparison_which_reads_back_as_one(folder: Path) -> 
     assert refused.stderr == "gpubench: both.html: a comparison of 2 runs, not one (gpubench compare both.html)\n"
 
 
+def test_a_measurement_in_pairs_has_a_report_which_reads_back_as_one(folder: Path) -> None:
+    assert within(folder, "report", str(AB), "-o", "ab.html").stderr == "saved ab.html\n"
+    again = within(folder, "compare", "ab.html", "--why", "n=1")
+    assert again.stdout == within(folder, "compare", str(AB), "--why", "n=1").stdout
+    assert "judged by" in again.stdout
+    assert within(folder, "report", "ab.html", "-o", "ab-again.html").returncode == 0
+    assert (folder / "ab-again.html").read_bytes() == (folder / "ab.html").read_bytes()
+    assert within(folder, "report", str(AB), "-o", "ab.md").returncode == 0
+    assert "regression" in (folder / "ab.md").read_text()
+    refused = within(folder, "show", "ab.html")
+    assert refused.stderr == "gpubench: ab.html: an A/B measurement, not a run (gpubench compare ab.html)\n"
+
+
+def test_margins_of_today_judge_a_measurement_in_pairs_anew(folder: Path) -> None:
+    done = within(folder, "report", str(AB), "-o", "wide.html", env={"GPUBENCH_MARGIN": "10%"})
+    assert (done.returncode, done.stderr) == (0, "saved wide.html\n")
+    assert "A loss of up to 10 % does not count" in (folder / "wide.html").read_text()
+    (folder / "gpubench.yaml").write_text("margin: 10%\n")
+    try:
+        assert within(folder, "report", str(AB), "-o", "own.html").returncode == 0
+    finally:
+        (folder / "gpubench.yaml").unlink()
+    assert "A loss of up to 3 % does not count" in (folder / "own.html").read_text(), "a project's file does not count"
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
         (("base.json",), "a report needs a file (gpubench report latest -o report.html)"),
         (("base.json", "-o", "x.pdf"), "x.pdf: no report of that form (a name ending in .html"),
         (("base.json", "new.json", "-o", "x.svg"), "x.svg: no comparison of that form (a name ending in .html"),
+        ((str(AB), "-o", "x.svg"), "x.svg: no comparison of that form (a name ending in .html"),
         (("base.json", "-o", "no/x.html"), "--output no/x.html: there is no folder"),
         (("none.json", "-o", "x.html"), "no run file none.json"),
     ],

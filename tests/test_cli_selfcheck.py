@@ -11,7 +11,7 @@ import pytest
 from command import FAKE, gpubench, one_line, strict, within
 
 from gpubench import executor, runfile, selfcheck
-from gpubench.calibration import FILE
+from gpubench.calibration import FILE, Injected
 from gpubench.result import Run
 
 SIXTEEN = ("--processes", "16")
@@ -34,7 +34,7 @@ def test_aa_shows_rates_keeps_them_and_compare_tells_them(tmp_path: Path) -> Non
     done = within(tmp_path, "selfcheck", "aa", *SIXTEEN)
     assert done.returncode == 0, done.stderr
     assert max(map(len, done.stdout.splitlines())) <= 80
-    assert done.stdout.startswith("selfcheck aa · Fake device · 16 processes · 4 rows · 200 splits, 8 against 8\n")
+    assert done.stdout.startswith("selfcheck aa · Fake device · 16 processes · 4 rows · 200 splits, 8 a side\n")
     assert "800 comparisons of equal code with itself" in done.stdout
     assert re.search(r"^ab, margin 3 %: different +0 %  at most 1 % +kept$", done.stdout, re.MULTILINE)
     assert "[16/16] 4 rows in a fresh process" in done.stderr
@@ -78,6 +78,18 @@ def test_a_promise_that_is_broken_is_said(tmp_path: Path, monkeypatch: pytest.Mo
     assert "broken" in done.stdout
     assert "gpubench: 3 % more work, margin 1 %: called a regression: " in done.stderr
     assert "promised at least 90 %" in done.stderr
+
+
+@pytest.mark.usefixtures("quiet")
+def test_a_promise_about_no_row_is_said_to_be_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Injected, "promised", property(lambda each: each.more != 0.05))
+    done = within(tmp_path, "selfcheck", "inject", *SIXTEEN)
+    assert done.returncode == 0
+    said = [line for line in done.stderr.splitlines() if "judged" in line]
+    assert said == [
+        "gpubench: 5 % more work, margin 3 %: called a regression: not judged, no row took just so much longer"
+    ]
+    assert re.search(r"^ok/double +\+5 % .* not judged$", done.stdout, re.MULTILINE)
 
 
 @pytest.mark.usefixtures("quiet")

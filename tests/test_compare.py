@@ -256,6 +256,15 @@ def test_a_run_against_itself_is_the_same_in_every_row() -> None:
     assert outcome.notes == ["base and new are the same run"]
 
 
+def test_rows_of_earlier_runs_alone_are_told() -> None:
+    earlier = run(rate(n=1), rate(n=2), rate(n=3), run_id="a", started_at="2026-07-01T00:00:00.000Z")
+    newest = run(rate(n=1), run_id="b", started_at="2026-07-02T00:00:00.000Z")
+    found = judged([newest, earlier], run(rate(n=1), rate(n=2), run_id="new"))
+    assert [row.verdict for row in found.rows] == ["same", "new"]
+    assert "1 row is in earlier runs of the base only, not in its newest: not asked for" in found.notes
+    assert not any("earlier runs" in note for note in judged([earlier, newest], earlier).notes)
+
+
 def test_what_a_reader_must_know_of_the_runs() -> None:
     outcome = judged(run(rate(), status="partial"), run(rate(), run_id="new", tags=["quick"]))
     assert outcome.notes == [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import itertools
 import re
 import subprocess
@@ -18,6 +19,48 @@ from gpubench import definition as definition_module
 from gpubench.definition import definition_of
 from gpubench.discovery import Library, load_suite
 from gpubench.errors import UsageError
+
+NESTED = """
+import a
+def f(x=lambda: 1):
+    import b
+    if x:
+        from c import d
+    else:
+        import e
+    for _ in x:
+        import g
+    while x:
+        import h
+    with x:
+        import i
+class K:
+    try:
+        import j
+    except ValueError:
+        import k
+    else:
+        import m
+    finally:
+        import n
+match K:
+    case 1:
+        async def o():
+            async with o:
+                import p
+try:
+    pass
+except* OSError:
+    import q
+"""
+
+
+def test_imports_are_found_within_every_statement_and_in_the_order_of_the_tree() -> None:
+    tree = ast.parse(NESTED)
+    imports = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
+    assert len(imports) == NESTED.count("import")
+    assert [node for node in definition_module._statements(tree) if node in imports] == imports
+
 
 # Each test writes a suite, changes one thing, and asks whether the hash moved
 

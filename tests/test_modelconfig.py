@@ -41,6 +41,8 @@ def test_gpt2(tmp_path: Path) -> None:
     assert network(tmp_path, GPT2) == Transformer(768, 12, 12, 64, 3072, 50257, 12, 8192, tied=True)
     assert network(tmp_path, GPT2 | {"n_inner": 3000}).d_ff == 3000
     assert network(tmp_path, GPT2 | {"n_inner": None}).d_ff == 3072
+    wider = flagged({"hidden": "1536"}, gated=False, tied=False, file=read(file(tmp_path, GPT2)))
+    assert transformer(wider, 1).d_ff == 6144, "of a width that flags give"
     assert read(file(tmp_path, GPT2)).notes == ()
 
 
@@ -109,6 +111,36 @@ def test_what_a_file_may_hold(tmp_path: Path, content: Any, words: str | None) -
     assert str(refused.value).isprintable()
 
 
+def test_one_head_of_keys_for_all(tmp_path: Path) -> None:
+    falcon = {
+        "model_type": "falcon", "hidden_size": 4544, "num_attention_heads": 71, "num_kv_heads": 71, "vocab_size": 65024,
+        "ffn_hidden_size": 18176, "num_hidden_layers": 32, "multi_query": True, "new_decoder_architecture": False,
+    }  # fmt: skip
+    assert network(tmp_path, falcon).layers[0] == Layer("qkv", 8192, 4544 + 2 * 64, 4544, 32)
+    assert network(tmp_path, falcon).d_ff == 18176
+    assert "num_kv_heads=1," in read(file(tmp_path, falcon)).notes[0]
+    later = falcon | {
+        "hidden_size": 8192,
+        "num_attention_heads": 128,
+        "num_kv_heads": 8,
+        "new_decoder_architecture": True,
+    }
+    assert network(tmp_path, later).kv_heads == 8
+    starcoder = GPT2 | {"model_type": "gpt_bigcode", "multi_query": True}
+    assert network(tmp_path, starcoder).layers[0].outputs == 768 + 2 * 64
+    assert network(tmp_path, starcoder | {"multi_query": False}).kv_heads == 12
+
+
+def test_an_output_layer_of_another_width_is_refused(tmp_path: Path) -> None:
+    opt = {
+        "model_type": "opt", "hidden_size": 1024, "num_attention_heads": 16, "ffn_dim": 4096, "vocab_size": 50272,
+        "num_hidden_layers": 24, "word_embed_proj_dim": 1024,
+    }  # fmt: skip
+    assert network(tmp_path, opt).d_ff == 4096
+    with pytest.raises(UsageError, match="word_embed_proj_dim says an output layer of another width"):
+        read(file(tmp_path, opt | {"word_embed_proj_dim": 512}))
+
+
 def test_a_file_is_read_to_a_limit(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="more than"):
         read(file(tmp_path, " " * (MOST_BYTES + 1)))
@@ -140,6 +172,7 @@ def test_what_is_missing_is_named() -> None:
 
 def test_layers_by_words_and_by_params() -> None:
     assert shapes(["8192x50257x768"], []).layers == (Layer("8192x50257x768", 8192, 50257, 768),)
+    assert shapes(["8x7x6", "5x4x3", "8x7x6"], []).layers == (Layer("8x7x6", 8, 7, 6, 2), Layer("5x4x3", 5, 4, 3))
     assert shapes(["1×2×3"], ["m=1", "n=2,4", "k=3"]).layers == (Layer("1x2x3", 1, 2, 3), Layer("1x4x3", 1, 4, 3))
 
 

@@ -82,6 +82,7 @@ def test_a_gpu_of_another_architecture_has_round_constants() -> None:
     odd, even = (times[OUTPUT.padded({"n": n}).layers[0].products["forward"]].value for n in (50257, 50304))
     assert odd > 1.5 * even
     assert predictor("h200", "bfloat16", None).constants == BEGIN
+    assert (a100.doubt, of("h200").doubt, predictor("h200", "bfloat16", None).doubt) == (2.0, 1.0, 2.0)
 
 
 def test_both_halves_are_predicted_alike() -> None:

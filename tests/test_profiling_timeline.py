@@ -117,9 +117,8 @@ def test_whatever_overlaps_can_be_opened(spans: list[tuple[int, int, bool]]) -> 
 
 
 def test_gpus_and_threads_are_apart_and_ranges_have_a_line_of_their_own() -> None:
-    ranges = {**kernel("call 1", 1, 9), "cat": "gpu_user_annotation"}
     found = made(
-        host("call 1", 0, 20, "user_annotation"), host("backward", 2, 3, tid=77), ranges, kernel("a", 2, 3),
+        host("call 1", 0, 20, "user_annotation"), host("backward", 2, 3, tid=77), launch(1, 5), kernel("a", 2, 3, 5),
         kernel("b", 3, 3, device=1), kernel("c", 4, 3, stream=20),
     )  # fmt: skip
     check(found)
@@ -134,6 +133,31 @@ def test_gpus_and_threads_are_apart_and_ranges_have_a_line_of_their_own() -> Non
         (1, 1, "thread 1"), (1, 2, "thread 2"), (2, 1, "stream 7 ranges"), (2, 2, "stream 7"), (2, 3, "stream 20"),
         (3, 1, "stream 7"),
     ]  # fmt: skip
+
+
+def test_a_range_on_the_gpu_holds_what_other_threads_launched() -> None:
+    """torch's own ends with the last kernel of the thread that opened it: of a step, before the backward pass."""
+    theirs = {**kernel("call 1", 10, 5), "cat": "gpu_user_annotation"}
+    backward = {**launch(6, 3), "tid": 77}
+    slices = check(made(
+        host("call 1", 0, 9, "user_annotation"), host("part", 1, 3, "user_annotation"), theirs, launch(2, 2), backward,
+        kernel("forward", 10, 5, 2), kernel("backward", 20, 7, 3), kernel("aside", 21, 2, 3, stream=20),
+        host("call 2", 10, 9, "user_annotation"), launch(11, 4), kernel("next", 30, 1, 4),
+    ))  # fmt: skip
+    found = [(e["name"], e["tid"], e["ts"], e["dur"]) for e in slices if e["cat"] == "gpu_user_annotation"]
+    assert found == [
+        ("call 1", 1, 10.0, 17.0),
+        ("part", 1, 10.0, 5.0),
+        ("call 1", 3, 21.0, 2.0),
+        ("call 2", 1, 30.0, 1.0),
+    ]
+
+
+def test_an_estimate_of_occupancy_that_is_none_is_not_taken_over() -> None:
+    told = kernel("k", 0, 1)
+    told["args"] |= {"est. achieved occupancy %": 0, "warps per SM": 12.0}
+    (found,) = timeline({"traceEvents": [told]}).events
+    assert found.arguments.keys() == {"correlation", "stream", "device", "warps per SM"}
 
 
 @pytest.mark.parametrize(

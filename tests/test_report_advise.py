@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+from builders import make_record, make_run
 from rich.console import Console
 
 from gpubench import advise
@@ -13,6 +15,7 @@ from gpubench.model.linear import Layer, Network, Product, Shapes
 from gpubench.model.transformer_shapes import Transformer
 from gpubench.report import advise as report
 from gpubench.report.advise import Source
+from gpubench.store import read_run
 
 GPU = Source("GPU", "bfloat16", 2, "cold, burst")
 
@@ -75,10 +78,81 @@ def test_without_times_nothing_is_decided() -> None:
     lines = said(
         ONE, {}, Source("GPU", "bfloat16", 2, "cold, burst", failed=("8192x1008x768 nt: out of\x1b[31m memory",))
     )
-    assert lines[0] == "keep n 1008, rows aligned to 32 B: undecided, no other size was measured"
+    assert lines[0] == "keep n 1008, rows aligned to 32 B: undecided, a product that it takes has no time"
     assert lines[-1].startswith("no time: 8192x1008x768 nt: out of")
     assert lines[-1].isprintable()
     assert "a step" in text(ONE, {})
+
+
+def test_undecided_by_prediction_is_to_be_measured() -> None:
+    network = Shapes((Layer("x", 8192, 4001, 768),))
+    predicted = Source("GPU", "bfloat16", 2, "by a model", predicted=True)
+    line, *_ = report.lines(advise.advice(network, times(network, 0, 1), 1.25, 2.0), predicted)
+    assert "undecided, with 4" in line
+    assert line.endswith("; it must be measured there")
+
+
+def test_a_gain_that_rounds_to_the_least_is_said_to_be_less() -> None:
+    line, *_ = said(ONE, times(ONE, 1008, 1.03 * 1024 / 1008 * 0.999))
+    assert "is 1.03× [1.03, 1.03] as fast, just less than 1.03×" in line
+
+
+def test_a_size_without_a_time_may_have_gained() -> None:
+    network = Shapes((Layer("x", 8192, 1001, 768),))
+    known = times(network, 0, 1)
+    assert "nothing to gain by padding" in said(network, known)
+    del known[Layer("x", 8192, 1024, 768).products["forward"]]
+    lines = said(network, known)
+    assert lines[0] == "keep n 1001, rows aligned to 2 B: undecided, a product that it takes has no time"
+    assert "nothing to gain by padding" not in lines
+    known = times(network, 1001, 6)
+    del known[Layer("x", 8192, 1024, 768).products["forward"]]
+    assert said(network, known)[0].startswith("pad n 1001 → 1008"), "what gains is advised"
+
+
+def test_a_row_without_a_time_says_why() -> None:
+    sizes = {"m": 8, "n": 16, "k": 32, "layout": "nt", "dtype": "tf32"}
+    rows = [
+        make_record(params=sizes),
+        make_record(params=sizes | {"n": 17}, status="oom", reason="out of memory"),
+        make_record(params=sizes | {"n": 18}, status="skipped"),
+        make_record(params=sizes | {"n": 19}, flags=["throttled"]),
+        make_record(params=sizes | {"n": 20}, half=None),
+    ]
+    found = report.source(make_run(rows), "tf32")
+    assert found.itemsize == 4
+    assert found.failed == (
+        "8x17x32 nt: out of memory", "8x18x32 nt: skipped", "8x19x32 nt: throttled",
+        "8x20x32 nt: too few samples for an interval",
+    )  # fmt: skip
+
+
+ROOT = Path(__file__).parents[1]
+KEPT = {
+    "advise-gpt2": Transformer(768, 12, 12, 64, 3072, 50257, 12, 8192, tied=True),
+    "advise-llama3-8b": Transformer(4096, 32, 8, 128, 14336, 128256, 32, 8192, gated=True),
+}
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_the_page_shows_what_follows_from_the_kept_run(name: str) -> None:
+    run = read_run(ROOT / f"results/reference/h200/{name}.json.gz")
+    network, known = KEPT[name], advise.measured(run)
+    assert set(known) == set(advise.products(network))
+    console = Console(width=80, color_system=None)
+    with console.capture() as captured:
+        console.print(report.table(advise.advice(network, known), known, report.source(run, "bfloat16"), 80))
+    shown = "\n".join(line.rstrip() for line in captured.get().splitlines())
+    page = (ROOT / "docs" / "advise.md").read_text(encoding="utf-8")
+    assert f"<!-- {name}: gpubench {' '.join(run.argv[1:-3])} -->\n```text\n{shown}\n```" in page
+
+
+def test_the_matrices_of_known_networks_have_their_parameters() -> None:
+    """What is published counts norms, biases and GPT-2's positions too."""
+    gpt2, llama = KEPT.values()
+    rest = 1024 * 768 + 12 * (4 * 768 + 2304 + 768 + 3072 + 768) + 2 * 768
+    assert gpt2.parameters + rest == 124_439_808
+    assert llama.parameters + (2 * 32 + 1) * 4096 == 8_030_261_248
 
 
 def test_a_small_predicted_gain_is_none() -> None:

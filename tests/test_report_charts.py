@@ -19,6 +19,7 @@ from gpubench.errors import UsageError
 from gpubench.report import charts
 from gpubench.report.charts import Picture, picture, theme
 from gpubench.report.charts.curve import DROPS
+from gpubench.report.charts.marks import words as words_in_frame
 from gpubench.report.figures.shapes import (
     MOST,
     Entry,
@@ -438,3 +439,9 @@ def test_text_from_a_file_stays_text_in_every_form_of_figure(tmp_path: Path):
         root = ET.parse(tmp_path / f"{number}.svg").getroot()
         assert "script" not in {element.tag.rsplit("}", 1)[-1] for element in root.iter()}
         assert "\x1b" not in (tmp_path / f"{number}.svg").read_text()
+
+
+def test_words_left_out_of_a_narrow_frame_take_no_room_from_it():
+    for layer in words_in_frame("a name", {}, {"x": 1}, always=False):
+        assert layer["mark"]["text"] == {"expr": "width < 480 ? '' : datum.text"}
+        assert "text" not in layer["encoding"]

@@ -31,6 +31,8 @@ OURS = frozenset(
     )
 )
 """Every element a report may have."""
+LARGEST = 1_800_000
+"""Bytes of the report of the whole lecture, at most."""
 MARKUP = "</script><script>pwned()</script><img src=x onerror=pwned()>\"'&\u202e\x07"
 
 
@@ -205,6 +207,12 @@ def test_the_question_of_a_suite_is_the_first_line_of_its_file(tmp_path: Path) -
     assert questions.read("gone", None) == questions.Question("gone", "")
 
 
+def test_the_report_of_the_whole_lecture_is_small() -> None:
+    run = read_run(Path(__file__).parents[1] / "results" / "reference" / "h200" / "lecture.json.gz")
+    asked = {record.suite: questions.Question(record.suite, "") for record in run.records}
+    assert len(report.report(run, {}, asked)) <= LARGEST
+
+
 def test_the_engine_is_the_one_that_is_recorded() -> None:
     about = json.loads((page.ASSETS / "vega.json").read_text())
     assert hashlib.sha256(gzip.decompress((page.ASSETS / "vega.js.gz").read_bytes())).hexdigest() == about["sha256"]
@@ -249,6 +257,8 @@ def test_a_comparison_says_what_is_worse_and_holds_both_runs(tmp_path: Path) -> 
 def test_the_comparison_is_as_grave_as_its_worst_row() -> None:
     judged, _, _ = compared()
     assert comparison.verdict(judged)[0] == "bad"
+    judged.rows = [row for row in judged.rows if row.verdict in ("same", "missing")]
+    assert comparison.verdict(judged)[1].startswith("1 row is missing.")
     judged.rows = [row for row in judged.rows if row.verdict == "same"]
     assert comparison.verdict(judged)[0] == "good"
     judged.rows = []

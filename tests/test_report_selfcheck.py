@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+import io
+import re
 from dataclasses import replace
 
 import pytest
+from rich.console import Console, RenderableType
 from test_calibration import EQUAL, OUTCOMES, SLOWER
 
-from gpubench.calibration import Outcome
+from gpubench.calibration import Injected, Outcome
 from gpubench.report import selfcheck as report
 
 
@@ -50,9 +53,39 @@ def test_intervals_may_neither_be_too_narrow_nor_too_wide(held: int, kept: bool)
     [(0.05, 0.03, 180, True), (0.05, 0.03, 179, False), (0.03, 0.03, 10, True), (0.03, 0.03, 11, False)],
 )
 def test_more_work_is_to_be_found_unless_it_is_the_margin(more: float, margin: float, found: int, kept: bool) -> None:
-    one = replace(SLOWER.injected[0], more=more, margin=margin, found=found)
+    one = replace(SLOWER.injected[0], more=more, margin=margin, measured=more, found=found)
     (promise,) = report.promises(replace(SLOWER, injected=[one]))
     assert promise.kept is kept
+
+
+def test_rows_that_took_another_share_are_marked_and_left_out() -> None:
+    """As on an H200 before: 3 % more links were 5.3 % more time, so that a margin of 3 % was rightly overstepped."""
+    other = Injected("intensity/registers[links=200]", 0.03, 0.03, 0.0532, 200, 200)
+    near = Injected("bandwidth/copy[mib=400]", 0.03, 0.03, 0.0297, 2, 200)
+    slower = replace(SLOWER, injected=[other, near])
+    (promise,) = report.promises(slower)
+    assert (promise.rate, promise.kept) == (0.01, True)
+    shown = text(report.table(slower, "H200"))
+    assert max(map(len, shown.splitlines())) <= 80
+    assert re.search(r"^intensity/registers .* 200 of 200 +not judged *$", shown, re.MULTILINE)
+    assert re.search(r"^bandwidth/copy .* 2 of 200 *$", shown, re.MULTILINE)
+    assert "not judged: took another share longer than its work is, by 10 % of it and more;" in shown
+    found = report.to_json("inject", "H200", slower, "pool.jsonl")
+    assert [each["promised"] for each in found["found"]["injected"]] == [False, True]
+
+    (alone,) = report.promises(replace(SLOWER, injected=[other]))
+    assert (alone.rate, alone.kept, alone.verdict) == (None, None, "not judged")
+    assert re.search(
+        r"regression +– +at most 5 % +not judged", text(report.table(replace(SLOWER, injected=[other]), ""))
+    )
+    assert "not judged" not in text(report.table(SLOWER, "H200"))
+
+
+def text(shown: RenderableType) -> str:
+    """As a terminal of 80 columns shows it."""
+    console = Console(width=80, file=io.StringIO())
+    console.print(shown)
+    return console.file.getvalue()  # type: ignore[attr-defined, no-any-return]
 
 
 def test_the_document_has_rates_and_what_they_are_from() -> None:

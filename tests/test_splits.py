@@ -89,6 +89,15 @@ def test_more_work_is_found_and_the_margin_itself_is_not() -> None:
     assert {each.row for each in found.injected} == {pools.ROW}
 
 
+def test_how_well_the_truth_is_known_is_of_both_medians() -> None:
+    """The 95 % interval of a median of 40 goes from the 14th to the 27th, here about 0.4 standard deviations each way,
+    of two rows √2 times that."""
+    loud, quiet = (more_work(pools.runs(noise, count=40), pools.LONGER_ROWS, WHEN, splits=1) for noise in (0.1, 0.001))
+    for each in loud.injected:
+        assert 0.03 < each.unsure < 0.1
+    assert all(each.unsure < 0.001 for each in quiet.injected)
+
+
 def test_work_that_noise_hides_is_missed() -> None:
     found = more_work(pools.runs(0.1), pools.LONGER_ROWS, WHEN, splits=20)
     missed = found.share(0.05, 0.03)

@@ -78,6 +78,6 @@ def ab(
     }  # fmt: skip
     asked = [*(param or []), *([] if dtype is None else [f"dtype={dtype}"])]
     chosen = form_of(form, json, outcome.FORMS)
-    wanted = outcome.Wanted(chosen, all_rows, only_changed, export or [], summary, annotate or "auto")
+    wanted = outcome.Wanted(chosen, all_rows, only_changed, export or [], summary, "auto")
     request = Request(words, asked, given, dry_run=dry_run, output=output)
     return measure(Wish(request, {"base": base or [], "new": new or []}, blocks, wanted))

@@ -7,7 +7,7 @@ import secrets
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 
 from gpubench import ab, environment, sides
@@ -95,7 +95,8 @@ def measure(wish: Wish) -> Exit:
     screen.say(f"saved {from_here(path)}" if found.records else "nothing was measured, nothing is saved")
     if request.silent:
         return first(codes)
-    return first([*codes, show(found, path, settings, wish.wanted, verdicts, screen)])
+    shown = replace(wish.wanted, annotate=settings.annotate)  # which a file or a variable may say
+    return show(found, path, settings, shown, verdicts, screen, broken_off=codes)
 
 
 def blocks_of(text: str | None) -> int:

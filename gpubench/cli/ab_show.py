@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +12,7 @@ from gpubench.cli.output import from_here
 from gpubench.cli.selfcheck import say_rates
 from gpubench.cli.stored import store_of
 from gpubench.exits import Exit
+from gpubench.keys import KEYS
 from gpubench.report import ab as report
 from gpubench.store import read_measured
 
@@ -30,12 +31,12 @@ def show(
     verdicts: Collection[Verdict],
     screen: Screen,
     why: str | None = None,
+    broken_off: Sequence[Exit] = (),
 ) -> Exit:
-    """Judge and show, or tell all of the row that `why` means; the exit code. Margins that nobody gives are
-    those that it was measured for."""
-    asked = settings.resolved["margin"].origin != "default"
-    judged = abjudge.judged(found, settings.margin if asked else None, settings.margins)
-    code, failing = outcome.decided(judged, verdicts)
+    """Judge and show, or tell all of the row that `why` means; the exit code, to which those of what broke the
+    measurement off belong. The margins are those that it was measured for, unless this command is given another."""
+    judged = abjudge.judged(found, margin_given(settings))
+    code, failing = outcome.decided(judged, verdicts, broken_off)
     if why is not None:
         screen.write(report.why(judged, why))
     else:
@@ -44,6 +45,13 @@ def show(
     outcome.tell(judged, code, wanted.form, screen, f"gpubench compare {from_here(path)}")
     say_rates(store_of(settings).folder, found, "ab", screen)
     return code
+
+
+def margin_given(settings: Settings) -> float | None:
+    """The margin that --margin or its variable gives a command, None where neither does. What a project's file says
+    does not count: elsewhere or later it would change a verdict without a word."""
+    key = KEYS["margin"]
+    return settings.margin if settings.resolved["margin"].origin in (key.flag, key.variable) else None
 
 
 def show_file(

@@ -14,7 +14,7 @@ from gpubench.cli.options import CONDITIONS
 from gpubench.exits import Exit
 
 if TYPE_CHECKING:
-    from gpubench.advise import Times
+    from gpubench.advise import Advice, Times
     from gpubench.cli.screen import Screen
     from gpubench.model.linear import Network
     from gpubench.plan import Selected
@@ -165,7 +165,7 @@ def _described(
 
 def _predict(network: Network, gpu: str, dtype: str, json: bool, screen: Screen) -> None:
     """Advice from predicted times."""
-    from gpubench.advise import PREDICTED_GAIN, products
+    from gpubench.advise import PREDICTED_GAIN, advice, products
     from gpubench.predict import predictor
     from gpubench.report.advise import Source
     from gpubench.store import reference_folder
@@ -173,7 +173,7 @@ def _predict(network: Network, gpu: str, dtype: str, json: bool, screen: Screen)
     chosen = predictor(gpu, dtype, reference_folder())
     times = chosen.times(products(network))
     source = Source(chosen.device, dtype, chosen.itemsize, chosen.how, predicted=True)
-    _show(network, times, PREDICTED_GAIN, source, json, screen)
+    _show(advice(network, times, PREDICTED_GAIN, chosen.doubt), times, source, json, screen)
 
 
 @dataclass
@@ -190,9 +190,10 @@ class _Begun:
 
 def _measure(network: Network, dtype: str, flags: dict[str, Any], json: bool, screen: Screen) -> Exit:
     """Advice from times measured now; `auto` means a GPU here."""
-    from gpubench.advise import LEAST_GAIN, measured
+    from gpubench.advise import advice, measured
     from gpubench.cli import session
     from gpubench.cli.output import from_here
+    from gpubench.report.advise import source
 
     dry_run, output, tags = flags.pop("dry_run"), flags.pop("output"), flags.pop("tag")
     begun = _Begun()
@@ -204,7 +205,8 @@ def _measure(network: Network, dtype: str, flags: dict[str, Any], json: bool, sc
     code = session.measure(request)
     if begun.run is None or begun.path is None or not begun.run.records:
         return code
-    _show(network, measured(begun.run), LEAST_GAIN, _source(begun.run, dtype), json, screen)
+    times = measured(begun.run)
+    _show(advice(network, times), times, source(begun.run, dtype), json, screen)
     screen.say(f"saved {from_here(begun.path)}")
     return code
 
@@ -228,29 +230,10 @@ def _selected(network: Network, dtype: str) -> list[Selected]:
     ]
 
 
-def _source(run: Run, dtype: str) -> Source:
-    """What is said of measured times."""
-    from gpubench.advise import DOUBTFUL, of_record
-    from gpubench.model.precision import BITS
-    from gpubench.report.advise import Source
-    from gpubench.report.words import conditions_words, device_name
-
-    failed = []
-    for record in run.records:
-        doubts = sorted(DOUBTFUL & set(record.flags))
-        if (product := of_record(record)) is not None and (record.status != "ok" or doubts):
-            why = record.reason or ", ".join(doubts) or record.status
-            failed.append(f"{product.m}x{product.n}x{product.k} {product.layout}: {why}")
-    how = conditions_words(*(record.conditions for record in run.records))
-    return Source(device_name(run), dtype, BITS[dtype] // 8, how, run_id=run.run_id, failed=tuple(failed))
-
-
-def _show(network: Network, times: Times, least: float, source: Source, json: bool, screen: Screen) -> None:
-    from gpubench.advise import advice
+def _show(found: Advice, times: Times, source: Source, json: bool, screen: Screen) -> None:
     from gpubench.jsonfile import dumps
     from gpubench.report import advise as report
 
-    found = advice(network, times, least)
     if json:
         screen.document(dumps(report.to_json(found, times, source), indent=1))
     else:

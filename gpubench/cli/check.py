@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from gpubench.cli.sides import Sides
     from gpubench.result import Run
     from gpubench.settings import Settings
-    from gpubench.verdict import Judged
+    from gpubench.verdict import Judged, Row
 
 BASELINE, PLAN = "main", "ci"
 """The baseline, and what is measured, where nobody says which."""
@@ -100,7 +100,10 @@ def check(
     request = Request(chosen_words, [], measuring, output=output, silent=True, falls_back=False, begun=checked.begin)
     try:
         code = measured(request)
-        return code if code in INTERRUPTED else _gate(checked, request, wanted, verdicts, screen)
+        if code in INTERRUPTED:
+            checked.say_saved(screen)
+            return code
+        return _gate(checked, request, wanted, verdicts, screen)
     except GpubenchError as error:
         outcome.refuse(error, wanted, screen)
         raise
@@ -151,6 +154,14 @@ class Checked:
         device = [] if self.device is None else ["--device", self.device]
         return f"gpubench run {shlex.join([*self.words, *device])} && gpubench baseline save {self.baseline} latest"
 
+    def say_saved(self, screen: Screen) -> None:
+        """Where the run is, which an interruption does not take away."""
+        from gpubench.cli.output import from_here
+
+        for run, path in self.runs:
+            if run.records:
+                screen.say(f"saved {from_here(path)}")
+
     def sides(self, new: Run) -> Sides:
         """The baseline, and the run or what stands for it."""
         from gpubench.cli.output import from_here
@@ -182,22 +193,30 @@ def _gate(checked: Checked, request: Request, wanted: Wanted, verdicts: Collecti
 
     run, path = checked.runs[0]
     judged = outcome.judged(checked.sides(run), checked.settings)
-    code, failing = outcome.decided(judged, verdicts)
+    code, failing = _decided(judged, run, verdicts)
     ids = confirm.doubtful(failing) if checked.settings.confirm == "auto" else []
     if ids:
         way = confirming.in_pairs if checked.settings.base else confirming.in_processes
         stopped, judged = way(checked, request, judged, ids, screen)
         if stopped is not None:
+            checked.say_saved(screen)
             return stopped
-        code, failing = outcome.decided(judged, verdicts)
+        code, failing = _decided(judged, run, verdicts)
     outcome.show(judged, wanted, failing, screen)
     outcome.write(judged, wanted, failing, screen)
-    if run.records:
-        screen.say(f"saved {from_here(path)}")
+    checked.say_saved(screen)
     again = f"gpubench compare {checked.pairs or f'@{checked.baseline} {from_here(path)}'}"
     outcome.tell(judged, code, wanted.form, screen, again)
     _advise(checked, judged, screen)
     return code
+
+
+def _decided(judged: Judged, run: Run, verdicts: Collection[str]) -> tuple[Exit, list[Row]]:
+    """The exit code and the rows that fail the build. A run that lost its device has failed, whatever a build fails on:
+    nobody knows of the rows that it did not reach."""
+    from gpubench.cli import outcome
+
+    return outcome.decided(judged, verdicts, [] if run.status == "complete" else [Exit.FAILED])
 
 
 def _advise(checked: Checked, judged: Judged, screen: Screen) -> None:

@@ -70,12 +70,13 @@ def judged(sides: Sides, settings: Settings) -> Judged:
     return found
 
 
-def decided(judged: Judged, verdicts: Collection[str]) -> tuple[Exit, list[Row]]:
-    """The exit code, and the rows that fail the build; kept with the comparison."""
+def decided(judged: Judged, verdicts: Collection[str], broken_off: Sequence[Exit] = ()) -> tuple[Exit, list[Row]]:
+    """The exit code, kept with the comparison, and the rows that fail the build. `broken_off` are exit codes of what
+    broke the measurement off: no comparison of what there is outweighs them."""
     from gpubench import gate
     from gpubench.exits import first
 
-    code = first(gate.decide(judged, verdicts))
+    code = first([*broken_off, *gate.decide(judged, verdicts)])
     judged.details |= {"fail_on": sorted(verdicts), "exit_code": code.value}
     return code, gate.failing(judged, verdicts)
 
@@ -137,7 +138,7 @@ def tell(judged: Judged, code: Exit, form: str, screen: Screen, again: str = "th
         for note in judged.notes:
             screen.warn(f"gpubench: {note}")
     worst = next((row for row in comparison.ordered(judged.rows) if row.verdict in comparison.DOUBTFUL), None)
-    if code is not Exit.DONE:
+    if code in OUTCOME:  # not of an interruption, which is said already
         apart = {row.reason for row in judged.rows if row.verdict == APART} if code is Exit.NOT_COMPARABLE else set()
         why = f"; {plain(apart.pop())}" if len(apart) == 1 else ""
         screen.warn(f"gpubench: {OUTCOME[code]} (exit {code.value}): {comparison.summary(judged)}{why}")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from gpubench.store import Store
 
 HTML = ".html"
-WORDS_HELP = f"The run: {options.RUN_WORDS}. Several: a comparison, of which the last is new."
+WORDS_HELP = f"The run: {options.RUN_WORDS}; the file of ab. Several: a comparison, of which the last is new."
 
 
 @options.reading
@@ -34,13 +34,16 @@ def report(
     from gpubench.cli.output import check_writable
     from gpubench.cli.sides import held
     from gpubench.errors import UsageError
+    from gpubench.store import holds_ab
 
     if output is None:
         raise UsageError("a report needs a file", "gpubench report latest -o report.html")
     settings, screen = begin(**flags)
     words, path, store = runs or [], Path(output), store_of(settings)
     check_writable("--output", output)
-    if len(words) > 1 or (words and held(words[0]) is not None):
+    if len(words) == 1 and holds_ab(Path(words[0])):
+        _measured_in_pairs(Path(words[0]), settings, screen, path)
+    elif len(words) > 1 or (words and held(words[0]) is not None):
         _compared(words, settings, store, screen, path)
     else:
         _form_of_run(path)
@@ -125,19 +128,55 @@ def _compared(words: list[str], settings: Settings, store: Store, screen: Screen
     from gpubench import gate
     from gpubench.cli import outcome
     from gpubench.cli.sides import sides_of
-    from gpubench.errors import UsageError
-    from gpubench.jsonfile import shown, write_atomic
+    from gpubench.jsonfile import write_atomic
     from gpubench.report import comparison_forms
 
-    suffix, known = path.suffix.lower(), [HTML, *comparison_forms.SUFFIXES]
-    if suffix not in known:
-        raise UsageError(f"{shown(path)}: no comparison of that form", f"a name ending in {', '.join(known)}")
+    form = _form_of_comparison(path)
     sides = sides_of(words, settings.baseline, store, screen)
     judged = outcome.judged(sides, settings)
     _, failing = outcome.decided(judged, gate.parse(settings.fail_on))
-    if suffix == HTML:
+    if form == HTML:
         from gpubench.report.html import comparison as page
 
         write_atomic(path, page.report(judged, sides.base, sides.new))
     else:
         comparison_forms.save(judged, str(path), failing)
+
+
+def _measured_in_pairs(file: Path, settings: Settings, screen: Screen, path: Path) -> None:
+    """Write the report of an A/B measurement, judged as `compare` judges its file."""
+    from gpubench import abjudge, gate
+    from gpubench.abfile import AbRun
+    from gpubench.cli import outcome
+    from gpubench.cli.ab_show import margin_given
+    from gpubench.jsonfile import write_atomic
+    from gpubench.report import comparison_forms
+    from gpubench.store import read_measured
+
+    form = _form_of_comparison(path)
+    found = read_measured(file)
+    assert isinstance(found, AbRun)
+    if found.status != "complete":
+        screen.warn(f"gpubench: this measurement is {found.status}: {len(found.blocks)} of {found.planned} blocks")
+    judged = abjudge.judged(found, margin_given(settings))
+    _, failing = outcome.decided(judged, gate.parse(settings.fail_on))
+    if form == HTML:
+        from gpubench.report.html import paired as page
+
+        write_atomic(path, page.report(judged, found))
+    else:
+        comparison_forms.save(judged, str(path), failing)
+
+
+def _form_of_comparison(path: Path) -> str:
+    """The suffix of a report of a comparison; UsageError, naming the known ones, for any other."""
+    from gpubench.errors import UsageError
+    from gpubench.jsonfile import shown
+    from gpubench.report import charts, comparison_forms
+
+    suffix, known = path.suffix.lower(), [HTML, *comparison_forms.SUFFIXES]
+    if suffix not in known:
+        raise UsageError(f"{shown(path)}: no comparison of that form", f"a name ending in {', '.join(known)}")
+    if suffix == HTML:
+        charts.check_installed()
+    return suffix

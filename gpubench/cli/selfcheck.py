@@ -111,7 +111,9 @@ def _check(
     if without := left_out(pool.runs):
         screen.warn(f"gpubench: left out, as not every process has a figure of it: {', '.join(without)}")
     for promise in report.promises(found):
-        if not promise.kept:
+        if promise.rate is None:
+            screen.warn(f"gpubench: {promise.what}: not judged, no row took just so much longer")
+        elif not promise.kept:
             rate = f"{promise.what}: {report.percent(promise.rate)}"
             screen.warn(f"gpubench: {rate}, promised {promise.limits}")
     screen.say(f"kept {from_here(kept)}, from {from_here(pool.path)}")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -17,14 +18,17 @@ from gpubench.devices import FLUSH
 
 RANGES, LAUNCHES = ("user_annotation",), ("cuda_runtime", "cuda_driver")
 ON_HOST = ("cpu_op", *RANGES, *LAUNCHES)
-GPU_RANGES = ("gpu_user_annotation",)
 ON_GPU = ("kernel", "gpu_memcpy", "gpu_memset")
-"""Categories of torch's profiler that are shown."""
+"""Categories of torch's profiler that are taken over."""
+GPU_RANGES = ("gpu_user_annotation",)
+"""The category of ranges on the GPU, which are ours: torch's own end with the kernels of the thread that opened them,
+so that a backward pass, which has a thread of its own, would be in none."""
 ARGUMENTS = (
     "correlation", "stream", "device", "grid", "block", "registers per thread", "shared memory", "bytes",
-    "memory bandwidth (GB/s)", "blocks per SM", "warps per SM", "est. achieved occupancy %",
+    "memory bandwidth (GB/s)", "blocks per SM", "warps per SM",
 )  # fmt: skip
-"""What an event says besides, as far as it is a number or a list of numbers."""
+"""What an event says besides, as far as it is a number or a list of numbers. Not its estimate of occupancy: that is 0 %
+of kernels with more than 48 KiB of shared memory, such as those of cuBLAS."""
 MOST_EVENTS = 100_000
 """Events of a trace, those that come first: some 25 MB. Perfetto opens more, but a call of that many launches is seen
 as well in its beginning."""
@@ -83,6 +87,7 @@ def timeline(trace: Mapping[str, Any]) -> Timeline:
     """The events of torch's trace that are shown. What is not as it should be is left out."""
     raw = trace.get("traceEvents")
     found = [event for each in (raw if isinstance(raw, list) else ()) if (event := _event(each)) is not None]
+    found += _gpu_ranges(found)
     found.sort(key=lambda event: (event.start, -event.length))
     begun = found[0].start if found else 0
     kept = [replace(event, start=event.start - begun) for event in found[:MOST_EVENTS]]
@@ -119,11 +124,44 @@ def spent(events: Iterable[Event]) -> list[Spent]:
 
 def _flushing(events: Sequence[Event]) -> set[int]:
     """The launches made within a flush of the caches, on whatever thread: nothing else is done at that time."""
-    spans = [
-        (event.start, event.start + event.length) for event in events if event.name == FLUSH and event.kind in RANGES
-    ]
-    launches = (event for event in events if event.kind in LAUNCHES)
-    return {event.launch for event in launches if any(start <= event.start <= end for start, end in spans)}
+    launched = _Launched(events)
+    flushes = (event for event in events if event.name == FLUSH and event.kind in RANGES)
+    return {launch for flush in flushes for launch in launched.within(flush)}
+
+
+class _Launched:
+    """The launches of a trace by their time."""
+
+    def __init__(self, events: Iterable[Event]) -> None:
+        found = sorted((event.start, event.launch) for event in events if event.kind in LAUNCHES and event.launch)
+        self._starts = [start for start, _ in found]
+        self._numbers = [launch for _, launch in found]
+
+    def within(self, span: Event) -> Sequence[int]:
+        """Those made while a range of the host was open, on whatever thread."""
+        first, last = bisect_left(self._starts, span.start), bisect_right(self._starts, span.start + span.length)
+        return self._numbers[first:last]
+
+
+def _gpu_ranges(events: Sequence[Event]) -> list[Event]:
+    """Each range of the host once more on every stream that works for it: from the first to the last piece of work that
+    was launched while it was open."""
+    work: dict[int, list[Event]] = {}
+    for event in events:
+        if event.works and event.launch:
+            work.setdefault(event.launch, []).append(event)
+    launched = _Launched(events)
+    found = []
+    for span in (event for event in events if event.kind in RANGES):
+        by_stream: dict[tuple[int | None, int], list[Event]] = {}
+        for launch in launched.within(span):
+            for event in work.get(launch, ()):
+                by_stream.setdefault((event.gpu, event.lane), []).append(event)
+        for (gpu, stream), each in by_stream.items():
+            start = min(event.start for event in each)
+            length = max(event.start + event.length for event in each) - start
+            found.append(Event(span.name, GPU_RANGES[0], start, length, stream, gpu))
+    return found
 
 
 def _event(raw: Any) -> Event | None:
@@ -132,7 +170,7 @@ def _event(raw: Any) -> Event | None:
         return None
     kind, name, lane = raw.get("cat"), raw.get("name"), raw.get("tid")
     start, length = _number(raw.get("ts")), _number(raw.get("dur"))
-    if kind not in (*ON_HOST, *ON_GPU, *GPU_RANGES) or not isinstance(name, str) or not isinstance(lane, int):
+    if kind not in (*ON_HOST, *ON_GPU) or not isinstance(name, str) or not isinstance(lane, int):
         return None
     if start is None or length is None or length < 0:
         return None
@@ -145,7 +183,7 @@ def _event(raw: Any) -> Event | None:
         start=round(start * 1000),
         length=round(length * 1000),
         lane=lane,
-        gpu=_gpu(raw, arguments) if kind in (*ON_GPU, *GPU_RANGES) else None,
+        gpu=_gpu(raw, arguments) if kind in ON_GPU else None,
         launch=launch if isinstance(launch, int) else 0,
         arguments=arguments,
     )

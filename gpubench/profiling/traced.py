@@ -73,8 +73,11 @@ def _trace(request: dict[str, Any], device: Device, tell: Tell) -> str:
     facts = {"torch": device.software().get("torch"), **request["facts"]}
     whole = document(found, facts, str(device.facts().get("name", "")))
     Path(request["trace"]).write_text(jsonfile.dumps(whole), encoding="utf-8")
-    most = [asdict(each) for each in spent(found.events)[:MOST_SPENT]]
-    tell({"trace": {"events": len(found.events), "left_out": found.left_out, "spent": most}})
+    took = spent(found.events)
+    most = [asdict(each) for each in took[:MOST_SPENT]]
+    whole_ns = sum(each.ns for each in took)
+    told = {"events": len(found.events), "left_out": found.left_out, "names": len(took), "ns": whole_ns, "spent": most}
+    tell({"trace": told})
     return "ok"
 
 

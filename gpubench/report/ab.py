@@ -47,7 +47,7 @@ def _figures(row: Row) -> list[str]:
         lines.append(f"{'would find':<{WIDTH}} {found} of time, nine times of ten")
     for each in known["medians"]:
         sides = [format_duration(each[f"{side}_ns"]) for side in ("base", "new")]
-        change = comparison.signed_percent(each["new_ns"] / each["base_ns"] - 1)
+        change = f"{comparison.signed_percent(each['new_ns'] / each['base_ns'] - 1)}, " if each["base_ns"] else ""
         title = f"block {each['block']}"
-        lines.append(f"{title:<{WIDTH}} {sides[0]} → {sides[1]}  {change}, {each['first']} first")
+        lines.append(f"{title:<{WIDTH}} {sides[0]} → {sides[1]}  {change}{each['first']} first")
     return lines

@@ -9,11 +9,13 @@ import textwrap
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from gpubench.advise import LEAST_GAIN, Advice, Dimension, Times, Together, spent
+from gpubench.advise import DOUBTFUL, LEAST_GAIN, Advice, Dimension, Times, Together, measured, of_record, spent
 from gpubench.finding import Estimate
 from gpubench.model import matmul
 from gpubench.model.linear import PASSES
-from gpubench.report.words import SEPARATOR, plain, short_dtype
+from gpubench.model.precision import BITS
+from gpubench.report.words import SEPARATOR, conditions_words, device_name, plain, short_dtype
+from gpubench.result import Run
 from gpubench.units import format_duration, three_digits
 
 if TYPE_CHECKING:
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
 
 WIDEST = 90
 """Columns of a sentence: longer lines are hard to read."""
+NO_INTERVAL = "too few samples for an interval"
+"""Of a row that was measured, of which nothing is known but its median."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +39,18 @@ class Source:
     predicted: bool = False
     run_id: str | None = None
     failed: tuple[str, ...] = ()
+
+
+def source(run: Run, dtype: str) -> Source:
+    """What is said of the times of a run that measured products in this dtype."""
+    failed, known = [], measured(run)
+    for record in run.records:
+        if (product := of_record(record)) is not None and product not in known:
+            why = record.reason or ", ".join(sorted(DOUBTFUL & set(record.flags)))
+            why = why or (NO_INTERVAL if record.status == "ok" else record.status)
+            failed.append(f"{product.m}x{product.n}x{product.k} {product.layout}: {why}")
+    how = conditions_words(*(record.conditions for record in run.records))
+    return Source(device_name(run), dtype, BITS[dtype] // 8, how, run_id=run.run_id, failed=tuple(failed))
 
 
 def table(advice: Advice, times: Times, source: Source, width: int) -> RenderableType:
@@ -57,7 +73,7 @@ def table(advice: Advice, times: Times, source: Source, width: int) -> Renderabl
 
 def lines(advice: Advice, source: Source) -> list[str]:
     """What to do: a sentence for each dimension, one for all together, and remarks."""
-    said = [_sentence(dimension, advice, source.itemsize) for dimension in advice.dimensions]
+    said = [_sentence(dimension, advice, source) for dimension in advice.dimensions]
     if advice.together is not None:
         said.append(_all(advice.together, advice))
     elif len(advice.padded) > 1:
@@ -69,7 +85,8 @@ def lines(advice: Advice, source: Source) -> list[str]:
     return said + [f"no time: {plain(line)}" for line in source.failed]
 
 
-def _sentence(found: Dimension, advice: Advice, itemsize: int) -> str:
+def _sentence(found: Dimension, advice: Advice, source: Source) -> str:
+    itemsize = source.itemsize
     rows = _aligned(found.size, itemsize)
     if found.pad_to is not None:
         to = found.pad_to
@@ -83,12 +100,14 @@ def _sentence(found: Dimension, advice: Advice, itemsize: int) -> str:
     if found.verdict == "aligned":
         nothing = "nothing to gain, and " if _needs_nothing(found, itemsize) else ""
         return f"{begun} {nothing}no better aligned size is close"
-    if found.best is None:
-        return f"{begun} undecided, no other size was measured"
+    if found.verdict == "not measured" or found.best is None:
+        return f"{begun} undecided, a product that it takes has no time"
     tried = f"with {found.best.size} a step is {_gain(found.best.step)} as fast"
     if found.verdict == "uncertain":
-        return f"{begun} undecided, {tried}; --case-time 2s knows better"
-    less = f"less than {LEAST_GAIN:g}×" if found.best.step.value < LEAST_GAIN else "too little to be predicted"
+        better = "it must be measured there" if source.predicted else "--case-time 2s knows better"
+        return f"{begun} undecided, {tried}; {better}"
+    just = "just " if three_digits(found.best.step.value) == three_digits(LEAST_GAIN) else ""
+    less = f"{just}less than {LEAST_GAIN:g}×" if found.best.step.value < LEAST_GAIN else "too little to be predicted"
     return f"{begun} nothing to gain, {tried}, {less}"
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from gpubench.errors import UsageError
+from gpubench.judge import margin_of
 from gpubench.nearest import did_you_mean
 from gpubench.report import comparison
 from gpubench.report.table import time_words
@@ -73,7 +74,13 @@ def why(judged: Judged, row: Row) -> str:
 
 def _verdict(judged: Judged, row: Row) -> str:
     reason = f": {row.reason}" if row.reason else ""
-    return f"{row.verdict}{reason} (margin {comparison.percent(judged.margin)})"
+    return f"{row.verdict}{reason} (margin {comparison.percent(_margin(judged, row))})"
+
+
+def _margin(judged: Judged, row: Row) -> float:
+    """The margin of a row, which may be one of its own."""
+    record = row.new or row.base
+    return judged.margin if record is None else margin_of(record, judged.margin, judged.details.get("margins") or {})
 
 
 def _item(title: str, text: str) -> list[str]:

@@ -13,6 +13,8 @@ from gpubench.report.words import plain
 from gpubench.units import format_bytes, format_duration, format_rate, three_digits
 
 Kernels = Sequence[Mapping[str, Any]]
+COUNTED = frozenset({"block", "byte", "cycle", "register", "request", "sector", "thread", "warp"})
+"""Units of ncu that are things, of which one counts several."""
 
 
 def sections(kernels: Kernels, most: int) -> Iterator[RenderableType]:
@@ -77,5 +79,10 @@ def _value(figure: Mapping[str, Any] | None) -> str:
         return format_duration(value)
     if unit in ("hz", "Hz"):
         return f"{three_digits(value / 1e6)} MHz"
-    number = f"{value:,}" if isinstance(value, int) else three_digits(value)
-    return f"{number} {plain(unit)}".rstrip()
+    of, slash, each = plain(unit).partition("/")
+    return f"{number_words(value)} {of}{'s' if of in COUNTED and value != 1 else ''}{slash}{each}".rstrip()
+
+
+def number_words(value: float) -> str:
+    """A whole number in full, any other in three digits or, where it has more before the point, in those."""
+    return f"{value:,.0f}" if isinstance(value, int) or abs(value) >= 1000 else three_digits(value)

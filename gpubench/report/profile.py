@@ -62,7 +62,7 @@ def _recorded(kernel: Mapping[str, Any]) -> str:
 
 
 def value_words(name: str, value: Any) -> str:
-    """A figure: bytes in SI units, counts in full, ratios in three digits; `–` for one that could not be had, nothing
+    """A figure: bytes in SI units, counts in full, others in three digits; `–` for one that could not be had, nothing
     where several kernels have none in common."""
     if value is ...:
         return ""
@@ -70,7 +70,7 @@ def value_words(name: str, value: Any) -> str:
         return "–"
     if "bytes" in name:
         return format_bytes(value)
-    return f"{value:,}" if isinstance(value, int) else three_digits(value)
+    return pages.number_words(value)
 
 
 def bytes_words(record: Record) -> list[str]:

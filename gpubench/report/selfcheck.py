@@ -5,7 +5,18 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from gpubench.calibration import COVERED, FIRM, LEAST_FOUND, MOST_AT_MARGIN, MOST_WRONG, SAME, Equal, Rule, Slower
+from gpubench.calibration import (
+    COVERED,
+    FIRM,
+    LEAST_FOUND,
+    MOST_AT_MARGIN,
+    MOST_WRONG,
+    SAME,
+    STRAYS,
+    Equal,
+    Rule,
+    Slower,
+)
 from gpubench.report.words import SEPARATOR, counted, plain
 
 if TYPE_CHECKING:
@@ -14,19 +25,35 @@ if TYPE_CHECKING:
     from gpubench.report.grid import Grid
 
 
+NOT_JUDGED = (
+    f"not judged: took another share longer than its work is, by {100 * STRAYS:g} % of it and more;\n"
+    "or the work is the margin, and it took more than that"
+)
+"""What the mark of a row means, that the promises below it leave out."""
+
+
 @dataclass(frozen=True)
 class Promise:
-    """A rate, what it is of, and what it may be; None where nothing is promised of it."""
+    """A rate, what it is of, and what it may be; None where nothing is promised of it, or where there is no rate."""
 
     what: str
-    rate: float
+    rate: float | None
     least: float | None = None
     most: float | None = None
 
     @property
-    def kept(self) -> bool:
-        """Whether the rate is within its limits."""
+    def kept(self) -> bool | None:
+        """Whether the rate is within its limits; None where there is nothing to judge."""
+        if self.rate is None:
+            return None
         return (self.least is None or self.rate >= self.least) and (self.most is None or self.rate <= self.most)
+
+    @property
+    def verdict(self) -> str:
+        """That in a word, and nothing where nothing is promised."""
+        if not self.limits:
+            return ""
+        return "not judged" if self.kept is None else "kept" if self.kept else "broken"
 
     @property
     def limits(self) -> str:
@@ -61,11 +88,10 @@ def of_equal(equal: Equal) -> list[Promise]:
 
 
 def of_slower(slower: Slower) -> list[Promise]:
-    """What more work is called."""
+    """What more work is called, of the rows that took as much longer as the promise says."""
     found = []
     for more, margin in dict.fromkeys((each.more, each.margin) for each in slower.injected):
         share = slower.share(more, margin)
-        assert share is not None
         what = f"{percent(more)} more work, margin {percent(margin)}: called a regression"
         beyond = more > margin
         found.append(Promise(what, share, LEAST_FOUND if beyond else None, None if beyond else MOST_AT_MARGIN))
@@ -107,20 +133,26 @@ def slower_table(slower: Slower, device: str) -> RenderableType:
             Column("took", right=True),
             Column("margin", right=True),
             Column("found", right=True),
+            Column(""),
         ]
     )
     for each in slower.injected:
         took = f"{100 * each.measured:+.2f} %"
         name = plain(each.row.partition("[")[0])
-        rows.add(name, f"+{percent(each.more)}", took, percent(each.margin), f"{each.found} of {each.of}")
+        found, note = f"{each.found} of {each.of}", "" if each.promised else "not judged"
+        rows.add(name, f"+{percent(each.more)}", took, percent(each.margin), found, note)
     heading = _heading("selfcheck inject", slower, device, counted(len({each.row for each in slower.injected}), "row"))
-    return Renderables(Text(heading, style="bold"), Text(""), rows, Text(""), _grid(of_slower(slower)))
+    notes = [] if all(each.promised for each in slower.injected) else [Text(NOT_JUDGED), Text("")]
+    return Renderables(Text(heading, style="bold"), Text(""), rows, Text(""), *notes, _grid(of_slower(slower)))
 
 
 def to_json(name: str, device: str, found: Equal | Slower, path: str) -> dict[str, Any]:
     """The same in JSON values; `pool` is the file that it was judged from."""
     rates = [asdict(each) | {"kept": each.kept} for each in promises(found)]
-    return {"check": name, "device": device, "pool": path, "rates": rates, "found": asdict(found)}
+    values = asdict(found)
+    if isinstance(found, Slower):
+        values["injected"] = [asdict(each) | {"promised": each.promised} for each in found.injected]
+    return {"check": name, "device": device, "pool": path, "rates": rates, "found": values}
 
 
 def sentence(equal: Equal, rule: Rule, word: str) -> str | None:
@@ -139,7 +171,7 @@ def percent(share: float) -> str:
 
 
 def _heading(name: str, found: Equal | Slower, device: str, rows: str) -> str:
-    splits = f"{found.splits} splits, {found.blocks} against {found.blocks}"
+    splits = f"{found.splits} splits, {found.blocks} a side"
     return SEPARATOR.join([name, plain(device), f"{found.processes} processes", rows, splits])
 
 
@@ -148,6 +180,6 @@ def _grid(promises: list[Promise]) -> Grid:
 
     grid = Grid([Column("called", fold=True), Column("share", right=True), Column("promised"), Column("")])
     for each in promises:
-        word = "" if not each.limits else "kept" if each.kept else "broken"
-        grid.add(each.what, percent(each.rate), each.limits, word, style="red" if word == "broken" else "")
+        rate = "–" if each.rate is None else percent(each.rate)
+        grid.add(each.what, rate, each.limits, each.verdict, style="red" if each.verdict == "broken" else "")
     return grid

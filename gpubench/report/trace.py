@@ -15,6 +15,8 @@ from gpubench.units import format_duration, three_digits
 
 MOST = 10
 """Names that are shown."""
+LONGEST = 100
+"""Characters of a name that are shown: those of templates go on for a thousand; the file has all."""
 NOTHING = "torch's profiler sees no operation in a call: what it runs is not torch's"
 """Of a C++ counterpart of a kernel, on a CPU."""
 KINDS = {"kernel": "kernel", "gpu_memcpy": "copy", "gpu_memset": "set", "cpu_op": "operation"}
@@ -28,18 +30,25 @@ def table(run: Run, record: Record, found: Mapping[str, Any]) -> RenderableType:
     heading = SEPARATOR.join([plain(record.id), device_name(run), conditions_words(record.conditions), calls])
     parts: list[RenderableType] = [Text(heading, style="bold")]
     spent = found["spent"]
-    whole = sum(each["ns"] for each in spent)
+    whole = found["ns"]
     if spent:
         numbers = [Column(title, right=True) for title in ("times", "time", "share")]
         grid = Grid([Column("what", fold=True), Column("kind"), *numbers])
         for each in spent[:MOST]:
             share = f"{100 * each['ns'] / whole:.0f} %" if whole else "–"
+            share = "<1 %" if share == "0 %" and each["ns"] else share
             kind = KINDS.get(each["kind"], each["kind"])
-            grid.add(plain(each["name"]), kind, f"{each['count']:,}", format_duration(each["ns"]), share)
+            grid.add(_short(each["name"]), kind, f"{each['count']:,}", format_duration(each["ns"]), share)
         parts.append(grid)
-    if len(spent) > MOST:
-        parts.append(Text(f"and {len(spent) - MOST} more names"))
+    if found["names"] > MOST:
+        parts.append(Text(f"and {counted(found['names'] - MOST, 'more name')}"))
     return Group(*parts, *map(Text, remarks(record, found, whole)))
+
+
+def _short(name: str) -> str:
+    """A name without the type that a kernel returns, cut where it is long."""
+    bare = plain(name).removeprefix("void ")
+    return bare if len(bare) <= LONGEST else f"{bare[: LONGEST - 1]}…"
 
 
 def remarks(record: Record, found: Mapping[str, Any], whole: int) -> list[str]:

@@ -17,7 +17,8 @@ if not torch.cuda.is_available():
     pytest.skip("needs a CUDA device", allow_module_level=True)
 pytest.importorskip("cupy")
 
-ROOT = Path(__file__).parents[2]
+from gpubench.executor import with_our_package  # noqa: E402
+
 SUITE = '''"""Two chains of operations, about 0.1 ms each."""
 
 import numpy as np
@@ -57,7 +58,7 @@ def text(changed: int) -> str:
 
 
 def gpubench(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    env = os.environ | {"PYTHONPATH": str(ROOT), "GPUBENCH_RESULTS": str(folder / "results"), "COLUMNS": "80"}
+    env = with_our_package(os.environ) | {"GPUBENCH_RESULTS": str(folder / "results"), "COLUMNS": "80"}
     return subprocess.run(
         [sys.executable, "-m", "gpubench", *words], cwd=folder, env=env, capture_output=True, text=True, timeout=300
     )

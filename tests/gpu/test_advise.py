@@ -15,7 +15,8 @@ torch = pytest.importorskip("torch")
 if not torch.cuda.is_available():
     pytest.skip("needs a CUDA device", allow_module_level=True)
 
-ROOT = Path(__file__).parents[2]
+from gpubench.executor import with_our_package  # noqa: E402
+
 HOPPER = torch.cuda.get_device_capability() == (9, 0)
 LIMIT = 300.0
 
@@ -25,7 +26,7 @@ def advised(folder: Path, *words: str) -> dict[str, Any]:
     done = subprocess.run(
         [sys.executable, "-P", "-m", "gpubench", "advise", *words, "--json", "--case-time", "200ms"],
         cwd=folder,
-        env=os.environ | {"PYTHONPATH": str(ROOT), "GPUBENCH_RESULTS": str(folder / "results")},
+        env=with_our_package(os.environ) | {"GPUBENCH_RESULTS": str(folder / "results")},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from gpubench.executor import with_our_package
 
 
 def gpubench(folder: Path, *words: str, status: int = 0) -> subprocess.CompletedProcess[str]:
-    env = os.environ | {"PYTHONPATH": str(ROOT), "GPUBENCH_RESULTS": str(folder / "results"), "COLUMNS": "80"}
+    env = with_our_package(os.environ) | {"GPUBENCH_RESULTS": str(folder / "results"), "COLUMNS": "80"}
     done = subprocess.run(
         [sys.executable, "-m", "gpubench", *words], cwd=folder, env=env, capture_output=True, text=True, timeout=400
     )

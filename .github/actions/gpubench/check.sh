@@ -10,6 +10,7 @@ refuse() {
 
 # A line break in an output would begin another output; the folder is part of three of them.
 [[ -n $INPUT_FOLDER && $INPUT_FOLDER != *[[:cntrl:]]* ]] || refuse 'folder: expected the path of a folder'
+command -v -- "$INPUT_COMMAND" >/dev/null || refuse 'command: there is no such program'
 mkdir -p -- "$INPUT_FOLDER" || refuse 'folder: cannot be made'
 rm -f -- "$INPUT_FOLDER"/{run.json,comparison.json,comparison.md,junit.xml}
 

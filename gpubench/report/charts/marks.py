@@ -100,11 +100,12 @@ def words(text: str, channels: Channels, row: dict[str, Any], *, always: bool = 
     """A text at a row, with a rim in the colour of the ground so that it reads over marks; left out of a narrow frame
     unless it is to be there `always`."""
     rows = [row | {"text": text}]
-    shown = channels | {"text": {"field": "text", "type": "nominal"}}
-    placed = {"align": "left"} | looks
-    if not always:
-        placed["opacity"] = {"expr": f"width < {NARROW} ? 0 : 1"}
-    return [layer(rows, "text", shown, style=style, **placed) for style in ("rim", "words")]
+    placed: dict[str, Any] = {"align": "left"} | looks
+    if always:
+        channels = channels | {"text": {"field": "text", "type": "nominal"}}
+    else:  # no text, rather than one that is not seen: that would still take its room from the frame
+        placed["text"] = {"expr": f"width < {NARROW} ? '' : datum.text"}
+    return [layer(rows, "text", channels, style=style, **placed) for style in ("rim", "words")]
 
 
 def six(value: float) -> float:

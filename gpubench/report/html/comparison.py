@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from gpubench import runfile
 from gpubench.report import charts, comparison, info
@@ -36,6 +37,8 @@ MEANING: Mapping[str, str] = {
     "not comparable": "cannot be compared",
 }
 """What a verdict says of its rows."""
+SINGULAR: Mapping[str, str] = {"are": "is", "look": "looks"}
+"""The verb of a single row."""
 COLUMNS = ("case", "base", "new", "change", "verdict", "why")
 MATCHED = (
     "Rows are matched by suite, benchmark, parameters and the conditions asked for. With one run a side a loss beyond "
@@ -48,34 +51,43 @@ FACTS = ("device", "software", "host")
 
 def report(judged: Judged, bases: Sequence[Run], new: Run) -> bytes:
     """The page. `bases` are the runs of the base, of which the last shown in `judged` is one."""
+    drawings, found = changes(judged, device_name(new))
+    sides = Section("runs", "The two sides", _sides(judged, bases, new))
+    method = Section("method", "Method", _method(judged))
+    runs = [*bases, new]
+    title = SEPARATOR.join(["gpubench comparison", device_name(new), new.started_at[:10]])
+    documents = [runfile.encode(run) for run in runs]
+    top = head(judged, "GPU benchmark comparison", device_name(new), verdict(judged))
+    names = [file_name(run) for run in runs]
+    return Page(title, top, [*found, sides, method], drawings, documents, names, "comparison").html()
+
+
+def head(judged: Judged, kind: str, device: str, said: tuple[Tone, str]) -> Markup:
+    """What it is, of which device, between which sides, and what it comes to."""
+    return join(
+        [
+            tag("p", kind, class_="eyebrow"),
+            tag("h1", device),
+            tag("p", tag("code", judged.base_name), " → ", tag("code", judged.new_name), class_="soft"),
+            verdict_line(*said),
+        ]
+    )
+
+
+def changes(judged: Judged, device: str) -> tuple[dict[str, Any] | None, list[Section]]:
+    """What the page's script draws, and the sections of the rows: the worse, why, the chart of all intervals, the
+    better, those that are as before."""
     names = comparison.naming(judged)
-    picture = charts.comparison(judged, device_name(new))
+    picture = charts.comparison(judged, device)
     drawings, places = figures.document([] if picture is None else [picture])
     changed = [Section("changes", "The changes", place) for _, place in places]
     told = comparison.reasons(judged, names)
     reasons = [Section("reasons", "Reasons", lines(told, class_="notes") or Markup())] if told else []
     worse, better, same = (_section(judged, names, *each) for each in SECTIONS)
-    sides = Section("runs", "The two sides", _sides(judged, bases, new))
-    method = Section("method", "Method", _method(judged, names))
-    sections = [*worse, *reasons, *changed, *better, *same, sides, method]
-    runs = [*bases, new]
-    title = SEPARATOR.join(["gpubench comparison", device_name(new), new.started_at[:10]])
-    documents = [runfile.encode(run) for run in runs]
-    return Page(title, _head(judged, new), sections, drawings, documents, [file_name(run) for run in runs]).html()
+    return drawings, [*worse, *reasons, *changed, *better, *same]
 
 
-def _head(judged: Judged, new: Run) -> Markup:
-    return join(
-        [
-            tag("p", "GPU benchmark comparison", class_="eyebrow"),
-            tag("h1", device_name(new)),
-            tag("p", tag("code", judged.base_name), " → ", tag("code", judged.new_name), class_="soft"),
-            verdict_line(*verdict(judged)),
-        ]
-    )
-
-
-def verdict(judged: Judged) -> tuple[Tone, str]:
+def verdict(judged: Judged, meaning: Mapping[str, str] = MEANING) -> tuple[Tone, str]:
     """What the worst rows are, in a sentence, and how many there are of every verdict; as grave as the worst."""
     if not judged.rows:
         return "warn", "There is no row to compare."
@@ -84,8 +96,11 @@ def verdict(judged: Judged) -> tuple[Tone, str]:
     tail = f"{comparison.summary(judged)}. A loss of up to {comparison.percent(judged.margin)} does not count."
     if worst is None:
         return "good", f"No row got slower. {tail}"
-    rows = counted(judged.count(worst), "row")
-    return TONES[worst], f"{rows} {MEANING.get(worst, worst)}. {tail}"
+    count, words = judged.count(worst), meaning.get(worst, worst)
+    if count == 1:
+        verb, *rest = words.split(" ")
+        words = " ".join([SINGULAR.get(verb, verb), *rest])
+    return TONES[worst], f"{counted(count, 'row')} {words}. {tail}"
 
 
 def _section(
@@ -144,10 +159,10 @@ def _unlike(base: Run, new: Run) -> list[tuple[str, str, str]]:
     return found
 
 
-def _method(judged: Judged, names: comparison.Naming) -> Markup:
+def _method(judged: Judged) -> Markup:
     return join(
         [
-            lines(map(plain, comparison.facts(judged, names)), class_="notes"),
+            lines(map(plain, comparison.facts(judged, comparison.naming(judged))), class_="notes"),
             tag("p", MATCHED),
             tag("p", "Measure both in turns, for a verdict: ", tag("code", "gpubench ab"), class_="soft"),
         ]

@@ -10,12 +10,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from gpubench import __version__, embedded, jsonfile
 from gpubench.report.html.markup import Child, Markup, join, tag
 
 ASSETS = Path(__file__).parent / "assets"
+What = Literal["run", "comparison", "measurement"]
+"""What a page holds: one run, the runs of a comparison, an A/B measurement."""
 
 
 @dataclass(frozen=True)
@@ -35,8 +37,8 @@ class Section:
 
 @dataclass(frozen=True)
 class Page:
-    """All that a page holds. `drawings` is `figures.Drawings.document` or None, `documents` the run files to embed and
-    `names` what each is called when it is saved."""
+    """All that a page holds. `drawings` is what `figures.document` gives for its script, `documents` the run files to
+    embed and `names` what each is called when it is saved."""
 
     title: str
     head: Markup
@@ -44,6 +46,7 @@ class Page:
     drawings: Mapping[str, Any] | None
     documents: Sequence[bytes]
     names: Sequence[str]
+    what: What = "run"
 
     def html(self) -> bytes:
         """The file."""
@@ -67,7 +70,7 @@ class Page:
             tag("a", "Skip to the report", class_="skip", href="#report"),
             tag("header", self.head, self._tools()),
             tag("div", _contents(self.sections), self._main(), class_="frame"),
-            _footer(),
+            self._footer(),
             tag("div", id="tip", role="tooltip", hidden=True),
             *(Markup(embedded.pack(document)) for document in self.documents),
             *drawings,
@@ -85,11 +88,21 @@ class Page:
 
     def _tools(self) -> Markup:
         save = [
-            tag("button", "Save the run" if len(self.names) == 1 else f"Save run {index + 1}", type="button",
+            tag("button", f"Save the {self.what}" if len(self.names) == 1 else f"Save run {index + 1}", type="button",
                 data_run=str(index), data_name=name)
             for index, name in enumerate(self.names)
         ]  # fmt: skip
         return tag("div", *save, tag("button", "Dark", type="button", id="theme", aria_pressed="false"), class_="tools")
+
+    def _footer(self) -> Markup:
+        words: list[Child] = [
+            f"Made by gpubench {__version__}. This file fetches nothing and holds the whole {self.what}: ",
+            *([tag("code", "gpubench show FILE.html"), " and "] if self.what == "run" else []),
+            tag("code", f"gpubench compare{'' if self.what == 'run' else ' FILE.html'}"),
+            " read it like a run file." if self.what == "run" else " shows it again.",
+            " Charts are drawn by Vega (BSD-3-Clause, University of Washington).",
+        ]
+        return tag("footer", tag("p", *words))
 
 
 def _contents(sections: Iterable[Section]) -> Markup:
@@ -99,17 +112,6 @@ def _contents(sections: Iterable[Section]) -> Markup:
         link = tag("a", section.title, href=f"#{section.anchor}")
         items.append(tag("li", link, tag("ul", *below) if below else None))
     return tag("nav", tag("ul", *items), aria_label="Contents")
-
-
-def _footer() -> Markup:
-    words: list[Child] = [
-        f"Made by gpubench {__version__}. This file fetches nothing and holds the whole run: ",
-        tag("code", "gpubench show FILE.html"),
-        " and ",
-        tag("code", "gpubench compare"),
-        " read it like a run file. Charts are drawn by Vega (BSD-3-Clause, University of Washington).",
-    ]
-    return tag("footer", tag("p", *words))
 
 
 def _policy(style: str, script: str, charts: bool) -> str:

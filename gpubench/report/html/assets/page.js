@@ -86,14 +86,44 @@
     if (part === null || typeof part !== "object") return part;
     return Object.fromEntries(Object.entries(part).map(([name, each]) => [name, recoloured(each, dark)]));
   };
+  // On a phone names of rows take two fifths of the width, ticks that do not fit are left out, the title of an axis ends
+  // where the axis does, legends stand one below the other, under their titles.
+  const across = { labelOverlap: true, labelSeparation: 6, titleAnchor: "end", titleAlign: "right" };
+  const narrowed = (chart, width) => ({
+    ...chart,
+    axes: chart.axes?.map((axis) =>
+      axis.orient === "bottom"
+        ? { ...axis, ...(axis.grid ? {} : across) }
+        : { ...axis, labelLimit: Math.min(axis.labelLimit ?? Infinity, 0.42 * width) },
+    ),
+    legends: chart.legends?.map((legend) => ({ ...legend, titleOrient: "top", labelLimit: width - 60 })),
+  });
+  const stacked = (config) => ({
+    ...config,
+    legend: { ...config.legend, layout: { top: { direction: "vertical", margin: 6 } } },
+  });
+  // A legend has more rows in a narrow frame than it made room for: again, until nothing moves.
+  const settle = (view) => {
+    const placed = () => [view.width(), ...view.origin()].join();
+    for (let turn = 0, before = ""; turn < 6 && before !== placed(); turn += 1) {
+      before = placed();
+      view.resize().run();
+    }
+  };
   const drawn = new Map();
   const draw = (holder, drawings, mode) => {
-    if (drawn.get(holder)?.mode === mode) return;
+    const narrow = holder.clientWidth < 560;
+    if (drawn.get(holder)?.mode === mode && drawn.get(holder).narrow === narrow) {
+      if (narrow) settle(drawn.get(holder).view);
+      return;
+    }
     drawn.get(holder)?.view.finalize();
     const label = holder.getAttribute("aria-label");
     const { data, ...rest } = drawings.charts[holder.dataset.chart].vega;
-    const chart = { ...(mode === "dark" ? recoloured(rest, drawings.dark) : rest), data };
-    const view = new vega.View(vega.parse(chart, drawings.config[mode], { ast: true }), {
+    const whole = { ...(mode === "dark" ? recoloured(rest, drawings.dark) : rest), data };
+    const chart = narrow ? narrowed(whole, holder.clientWidth) : whole;
+    const config = narrow ? stacked(drawings.config[mode]) : drawings.config[mode];
+    const view = new vega.View(vega.parse(chart, config, { ast: true }), {
       expr: vega.expressionInterpreter,
       loader: { load: nothing, sanitize: nothing, http: nothing, file: nothing },
       renderer: "svg",
@@ -101,11 +131,11 @@
       tooltip,
     });
     view.initialize(holder).run();
-    if (holder.clientWidth < 640) view.resize().run(); // a legend has more rows in a narrow frame than it made room for
+    if (narrow) settle(view);
     holder.setAttribute("role", "img");
     holder.setAttribute("aria-label", label);
     holder.removeAttribute("aria-roledescription");
-    drawn.set(holder, { mode, view });
+    drawn.set(holder, { mode, narrow, view });
   };
   // The figures of a chart as a table: all of them, written out beforehand, would be a quarter of the page.
   const element = (name, text, attributes = {}) => {
@@ -149,6 +179,11 @@
       addEventListener("beforeprint", () => holders.forEach((holder) => draw(holder, drawings, "light")));
       addEventListener("afterprint", all);
       root.addEventListener("themechange", all);
+      let turned; // a phone was turned, a window made narrow: once that is over
+      addEventListener("resize", () => {
+        clearTimeout(turned);
+        turned = setTimeout(all, 150);
+      });
       await all();
     }
     root.dataset.ready = "";
