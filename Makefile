@@ -12,6 +12,9 @@ PIN := $(if $(CONSTRAINTS),--constraint $(CONSTRAINTS))
 # One stamp per constraints file, so that naming another one installs again.
 STAMP := $(VENV)/.installed$(subst /,-,$(addprefix -,$(CONSTRAINTS)))
 
+# Slow tests that measure what this machine can tell apart: nothing else may run beside them.
+MEASURING := tests/slow/test_ab.py tests/slow/test_check_cpu.py
+
 .DEFAULT_GOAL := help
 .PHONY: help setup run browser test test-slow test-gpu check kernels pictures bench bench-startup wheel-check clean
 
@@ -54,7 +57,8 @@ browser: ## a headless Chromium for the slow tests, from the distribution, where
 	else echo 'no Chromium here: the tests that need it are skipped (as root: apt-get install $(BROWSER))'; fi
 
 test-slow: setup browser ## tests that take long: faults, whole runs, reports in a browser
-	$(BIN)/python -m pytest -q tests/slow
+	$(BIN)/python -m pytest -q $(MEASURING)
+	OMP_WAIT_POLICY=passive $(BIN)/python -m pytest -q -n 2 --dist worksteal tests/slow $(MEASURING:%=--ignore %)
 
 test-gpu: setup ## tests that need a CUDA device
 	$(BIN)/python -m pytest -q tests/gpu

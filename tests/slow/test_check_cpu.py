@@ -12,11 +12,21 @@ import pytest
 from checking import MARGIN, Machine
 
 LOSS = 0.10
+HOPELESS = 3 * LOSS
+"""A stray of so much, at 95 %, is a standard deviation of a tenth: the mean of ten pairs then has one of 4.5 %, and a
+tenth beyond a margin of 5 % is not found."""
 
 
 @pytest.fixture(scope="module")
 def machine(tmp_path_factory: pytest.TempPathFactory) -> Machine:
     return Machine(tmp_path_factory.mktemp("check"), "cpu")
+
+
+def seen_in_pairs(machine: Machine) -> None:
+    """Skip the test where pairs, a minute of them, could decide nothing."""
+    least = min(machine.strays.values())
+    if least > HOPELESS:
+        pytest.skip(f"runs of the same code differ here by {least:.0%} and more: pairs would not find {LOSS:.0%}")
 
 
 def test_a_tenth_more_work_is_beyond_what_five_runs_predict(machine: Machine) -> None:
@@ -39,6 +49,7 @@ def test_the_same_work_passes(machine: Machine) -> None:
 
 
 def test_a_tenth_more_work_is_found_in_turn_with_the_base(machine: Machine) -> None:
+    seen_in_pairs(machine)
     words = ("--baseline", "one", "--base", "env:TOY_WORK=100", "--case-time", "200ms")
     code, rows = machine.check(*words, work=round(100 * (1 + LOSS)))
     paired = [row for row in rows.values() if "paired" in row]
@@ -52,6 +63,7 @@ def test_a_tenth_more_work_is_found_in_turn_with_the_base(machine: Machine) -> N
 
 def test_the_same_work_in_turn_with_the_base_is_no_regression(machine: Machine) -> None:
     """Held against a run of half the work, every row looks slower, and the pairs have to say that it is not."""
+    seen_in_pairs(machine)
     machine.measure("half.json", work=50)
     machine("baseline", "save", "half", "half.json")
     words = ("--baseline", "half", "--base", "env:TOY_WORK=100", "--case-time", "200ms")
