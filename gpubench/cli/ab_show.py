@@ -62,9 +62,10 @@ def show_file(
     screen: Screen,
     why: str | None,
 ) -> Exit:
-    """As `show`, of a file."""
+    """As `show`, of a file; one that was broken off passes no gate, as it did not when it was."""
     from gpubench.abfile import AbRun
 
     found = read_measured(path)
     assert isinstance(found, AbRun)
-    return show(found, path, settings, wanted, verdicts, screen, why)
+    broken_off = [] if found.status == "complete" else [Exit.FAILED]
+    return show(found, path, settings, wanted, verdicts, screen, why, broken_off)
