@@ -140,6 +140,14 @@ def test_a_base_that_can_be_run_decides_in_turn_with_it(project: Project) -> Non
     assert project("compare", f"results/ab/{path.name}").returncode == 3, told
 
 
+def test_a_base_that_does_not_start_takes_nothing_of_what_was_found(project: Project) -> None:
+    project.keep(1)
+    done = project.check("--base", "python=/bin/false", factors="1.1", TOY_ROW="3")
+    assert (done.returncode, "1 suspect" in done.stdout) == (2, True), done.stderr
+    assert "saved results/" in done.stderr
+    assert done.stderr.splitlines()[-1].startswith("gpubench: --base: the worker did not start: ")
+
+
 def test_a_base_that_is_as_slow_clears_a_row_that_only_the_baseline_calls_slower(project: Project) -> None:
     project.keep(1)
     (project.folder / "gpubench.yaml").write_text("base: env:TOY_FACTORS=1.1\n")

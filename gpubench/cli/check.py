@@ -190,6 +190,7 @@ def _gate(checked: Checked, request: Request, wanted: Wanted, verdicts: Collecti
     from gpubench import confirm
     from gpubench.cli import confirming, outcome
     from gpubench.cli.output import from_here
+    from gpubench.errors import GpubenchError
 
     run, path = checked.runs[0]
     judged = outcome.judged(checked.sides(run), checked.settings)
@@ -197,7 +198,13 @@ def _gate(checked: Checked, request: Request, wanted: Wanted, verdicts: Collecti
     ids = confirm.doubtful(failing) if checked.settings.confirm == "auto" else []
     if ids:
         way = confirming.in_pairs if checked.settings.base else confirming.in_processes
-        stopped, judged = way(checked, request, judged, ids, screen)
+        try:
+            stopped, judged = way(checked, request, judged, ids, screen)
+        except GpubenchError:  # a base that does not start takes nothing of what was found
+            outcome.show(judged, wanted, failing, screen)
+            outcome.write(judged, wanted, failing, screen)
+            checked.say_saved(screen)
+            raise
         if stopped is not None:
             checked.say_saved(screen)
             return stopped
