@@ -11,9 +11,11 @@ import json
 import os
 import platform
 import re
+import secrets
 import subprocess
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from importlib import metadata
 from pathlib import Path, PurePosixPath, PureWindowsPath
@@ -85,6 +87,16 @@ CI = {
 def tool() -> dict[str, Any]:
     """The program that measured, its version, and the method its figures were taken by."""
     return {"name": "gpubench", "version": __version__, "method": METHOD}
+
+
+def now() -> str:
+    """The time of day in UTC, as run files have it."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def run_id(begun: str) -> str:
+    """A new run's identity, which begins with when it began."""
+    return f"{begun[:10].replace('-', '')}-{begun[11:19].replace(':', '')}-{secrets.token_hex(4)}"
 
 
 def libraries() -> dict[str, str]:

@@ -15,7 +15,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 
 from gpubench import ceilings, environment
@@ -150,7 +149,7 @@ def grow(
 def _measure(executor: Executor, rows: Planned, number: int) -> Run:
     """All rows in one process, in an order of its own: what a row does to the next is no part of either."""
     order: Sequence[Case] = random.Random(f"{TAG} {number}").sample(rows.cases, len(rows.cases))
-    begun = now()
+    begun = environment.now()
     effort = Effort(Stopping(MAX_NOISE, CASE_TIME))
     records = [event for event in run(order, executor, effort) if isinstance(event, Record)]
     facts, software = dict(executor.hello.facts), dict(executor.hello.software)
@@ -158,7 +157,7 @@ def _measure(executor: Executor, rows: Planned, number: int) -> Run:
         run_id=f"{TAG}-{secrets.token_hex(8)}",
         status="complete",
         started_at=begun,
-        ended_at=now(),
+        ended_at=environment.now(),
         tool=environment.tool(),
         argv=["gpubench", *environment.safe_argv(sys.argv[1:])],
         settings={},
@@ -171,8 +170,3 @@ def _measure(executor: Executor, rows: Planned, number: int) -> Run:
         fingerprint=environment.fingerprint(facts, software, os.environ),
         records=records,
     )
-
-
-def now() -> str:
-    """The time of day, as run files have it."""
-    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

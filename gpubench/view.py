@@ -131,6 +131,11 @@ class View:
         value = record.counters.get(name)
         return exactly(float(value)) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
+    def dram_bytes(self, record: Record) -> Estimate | None:
+        """The bytes that DRAM moved in one call, read and written, as counted; None without counters."""
+        read, written = (self.counter(record, f"dram_bytes_{way}") for way in ("read", "write"))
+        return None if read is None or written is None else exactly(read.value + written.value)
+
     def ceiling(self, name: str) -> Estimate:
         """A measured roof of this device, in B/s or FLOP/s; RowsMissing where the run has none of that name."""
         if name not in self._ceilings:

@@ -179,15 +179,9 @@ ON_GPU = "which kernels a call ran is seen on a GPU only"
 Figure = Callable[[Any], float | None]
 
 
-def counted(view: Any, row: Any, *names: str) -> float | None:
-    """The sum of these counters; None where one is missing."""
-    found = [view.counter(row, name) for name in names]
-    return None if None in found else sum(each.value for each in found)
-
-
-def dram(view: Any, row: Any, *kinds: str) -> float | None:
-    """Counted bytes of DRAM of these kinds, by default all; None without counters."""
-    return counted(view, row, *(f"dram_bytes_{kind}" for kind in kinds or ("read", "write")))
+def value(found: Estimate | None) -> float | None:
+    """The figure alone; None where there is none."""
+    return None if found is None else found.value
 
 
 def launched(row: Any, *families: str) -> int:
@@ -259,13 +253,13 @@ def exact_and_linear(view: Any) -> Finding:
     note = "a CPU counts no bytes: errors alone are judged" if view.on_cpu else ""
     for by, (least, most) in {} if view.on_cpu else limits.items():
         rows = [row for row in view.rows("forward", by=by) if row.params["n"] >= LONG]
-        found = slope(rows, lambda row: dram(view, row))
+        found = slope(rows, lambda row: value(view.dram_bytes(row)))
         if found is None:
             note = NO_COUNTERS
         else:
             effects.append(Effect(f"slope of bytes over the length, {by}", found, "1", least, most))
             controls += copied(rows[-1])
-        from_l2 = slope(rows, lambda row: counted(view, row, "l2_sectors_read"))
+        from_l2 = slope(rows, lambda row: value(view.counter(row, "l2_sectors_read")))
         if by == "flash" and from_l2 is not None:
             effects.append(Effect(f"slope of bytes read from the L2, {by}", from_l2, "1", *SQUARE))
     return Finding(
@@ -288,7 +282,7 @@ def the_example(view: Any) -> Finding:
         if other is not None:
             effects.append(Effect(f"time of naive-separate over {by}", view.ratio(plain, other)))
     gap = view.ratio(*(view.one("one-tile", by=by) for by in ("naive-separate", "flash")))
-    stored, moved = dram(view, plain), dram(view, flash)
+    stored, moved = value(view.dram_bytes(plain)), value(view.dram_bytes(flash))
     proof, note = ("B", NO_COUNTERS)
     if stored is not None and moved is not None:
         each, note = by_kernel(plain)
@@ -351,7 +345,7 @@ def one_kernel(view: Any) -> Finding:
     view.needs_gpu(ON_GPU)
     flash, plain = (view.one("gpt2-medium", by=by, passes="forward") for by in ("flash", "naive"))
     called = sum(kernel.count for kernel in flash.kernels if ways.named("flash", kernel.name))
-    what, stored = "bytes written", [dram(view, row, "write") for row in (flash, plain)]
+    what, stored = "bytes written", [value(view.counter(row, "dram_bytes_write")) for row in (flash, plain)]
     if None in stored:
         peaks = [row.telemetry.get("peak_bytes") for row in (flash, plain)]
         what, stored = (

@@ -289,11 +289,11 @@ def each_ingredient(view: Any) -> Finding:
     rows = {what: view.one("ladder", **{**same, "by": by}) for what, by in INGREDIENTS.items()}
     keeping = view.maybe("ladder", **{**same, "by": "keeping"})
     for what, row in (rows | ({} if keeping is None else {"recomputation": keeping})).items():
-        time, moved = view.ratio(row, full), [dram(view, each) for each in (row, full)]
+        time, moved = view.ratio(row, full), [view.dram_bytes(each) for each in (row, full)]
         name = f"without {what} over with all"
         if time.low < SLOWER and None not in moved:
             counted = True
-            effects.append(Effect(f"bytes {name}", exactly(moved[0] / moved[1]), TIMES, MORE))  # type: ignore[operator]
+            effects.append(Effect(f"bytes {name}", moved[0].over(moved[1]), TIMES, MORE))  # type: ignore[operator]
         else:
             effects.append(Effect(f"time {name}", time, TIMES, SLOWER))
     for what, by in (("neither, nor tiles and tensor cores", "naive"), ("all, keys outside", "outer-keys")):
@@ -324,9 +324,3 @@ def worth(view: Any) -> list[Effect]:
         for by, row in found.items()
         if mine is not None and row is not None
     ]
-
-
-def dram(view: Any, row: Any) -> float | None:
-    """Counted bytes of DRAM; None without counters."""
-    found = [view.counter(row, f"dram_bytes_{kind}") for kind in ("read", "write")]
-    return None if None in found else sum(each.value for each in found)

@@ -353,9 +353,8 @@ def launched(row: Any) -> Estimate:
 
 def bytes_each(view: Any, row: Any) -> Estimate | None:
     """Bytes that an element took from and to DRAM, as counted; None without counters, and for short streams."""
-    read, written = (view.counter(row, f"dram_bytes_{what}") for what in ("read", "write"))
-    n = row.params["n"]
-    return None if None in (read, written) or 4 * n < STREAMS else exactly((read.value + written.value) / n)
+    moved, n = view.dram_bytes(row), row.params["n"]
+    return None if moved is None or 4 * n < STREAMS else exactly(moved.value / n)
 
 
 @suite.claim("C40")

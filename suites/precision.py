@@ -374,9 +374,9 @@ def bytes_of_relu(view: Any) -> Finding:
     rows = {dtype: stream(view, dtype) for dtype in ("float32", "float16", "bfloat16")}
     effects = []
     for dtype, row in rows.items():
-        moved = [view.counter(row, f"dram_bytes_{way}") for way in ("read", "write")]
-        if None not in moved:
-            share = exactly(sum(part.value for part in moved) / row.work.bytes)
+        moved = view.dram_bytes(row)
+        if moved is not None:
+            share = exactly(moved.value / row.work.bytes)
             effects.append(Effect(f"DRAM bytes over those of {dtype} elements", share, "1", *AS_MUCH))
         elif dtype != "float32":
             ratio = view.ratio(row, rows["float32"], per="bytes")

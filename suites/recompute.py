@@ -308,8 +308,8 @@ LOWER = 0.95
 
 def counted(view: Any, row: Any) -> Estimate | None:
     """Bytes that DRAM moved for one element of a row; None without counters."""
-    read, written = view.counter(row, "dram_bytes_read"), view.counter(row, "dram_bytes_write")
-    return None if read is None or written is None else exactly((read.value + written.value) / row.params["n"])
+    moved = view.dram_bytes(row)
+    return None if moved is None else exactly(moved.value / row.params["n"])
 
 
 def nothing_between(view: Any) -> Effect:

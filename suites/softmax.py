@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from gpubench import TIMES, Axis, Effect, Finding, Metric, RowsMissing, Skip, Suite, Workload, exactly
+from gpubench import TIMES, Axis, Effect, Finding, Metric, RowsMissing, Skip, Suite, Workload
 from gpubench.model import softmax as model
 
 suite = Suite(__file__)
@@ -299,12 +299,6 @@ EXACT = 1e-5
 NO_COUNTERS = "no counters: inferred from time"
 
 
-def dram_bytes(view: Any, row: Any) -> Any:
-    """What the hardware counted of a row, read and written; None without counters."""
-    read, written = (view.counter(row, f"dram_bytes_{kind}") for kind in ("read", "write"))
-    return None if read is None or written is None else exactly(read.value + written.value)
-
-
 @suite.claim("C62")
 def all_of_the_row(view: Any) -> Finding:
     """Every result depends on every element of its row, and on no other row."""
@@ -329,7 +323,7 @@ def a_pass_less(view: Any) -> Finding:
     where = {name: largest.params[name] for name in ("v", "rows")}
     pair = largest, view.one("passes", by="online", **where)
     short = [view.one("short-rows", by=by) for by in ("three-pass", "online")]
-    counts, kept = ([dram_bytes(view, row) for row in rows] for rows in (pair, short))
+    counts, kept = ([view.dram_bytes(row) for row in rows] for rows in (pair, short))
     name = f"rows of {where['v']}"
     effects = [Effect(f"time, {name}", view.ratio(*pair), TIMES, CPU_FASTER if view.on_cpu else FASTER)]
     controls = [Effect("time, rows that stay in the cache", view.ratio(*short), at_most=NO_FASTER)]

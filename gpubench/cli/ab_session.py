@@ -23,7 +23,6 @@ from gpubench.cli.session import (
     asked_params,
     effort_of,
     head,
-    now,
     recover,
     warn_if_busy,
     what_of,
@@ -242,7 +241,7 @@ class Session:
 
     def _close(self, status: RunStatus) -> None:
         with undisturbed(forget=True):
-            self.writer.close(status, now())
+            self.writer.close(status, environment.now())
 
 
 def _dry(planned: Sequence[Case], found: AbRun, settings: Settings, screen: Screen) -> Exit:

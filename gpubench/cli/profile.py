@@ -201,21 +201,19 @@ def _check_same(record: Record, library: Library) -> None:
 def _head(row: _Row) -> Run:
     """The run of one row, derived from another: that row as it was measured, on that device, to be given counters; they
     may be of another device, which is then named."""
-    import secrets
     import sys
     from dataclasses import replace
-    from datetime import UTC, datetime
 
     from gpubench import environment
 
-    now = datetime.now(UTC)
+    begun = environment.now()
     base, record = row.run, row.record
     derived = {"run_id": base.run_id, "record": record.id} | ({"device": row.elsewhere} if row.elsewhere else {})
     return replace(
         base,
-        run_id=f"{now:%Y%m%d-%H%M%S}-{secrets.token_hex(4)}",
+        run_id=environment.run_id(begun),
         status="partial",
-        started_at=now.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        started_at=begun,
         ended_at=None,
         tool=environment.tool() | {"derived_from": derived},
         argv=["gpubench", *environment.safe_argv(sys.argv[1:])],

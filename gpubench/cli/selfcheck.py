@@ -136,14 +136,18 @@ def _grow(growing: Iterator[Run], told: Callable[[], None]) -> Exit:
 
 def _judge(check: Check, pool: Pool, rows: Planned) -> Equal | Slower:
     """What a pool says. NothingMeasured where it is too small."""
+    from gpubench import environment
     from gpubench.errors import NothingMeasured
-    from gpubench.selfcheck import now
     from gpubench.splits import LEAST_PROCESSES, equal_code, more_work
 
     if len(pool.runs) < LEAST_PROCESSES:
         few = f"{len(pool.runs)} processes so far, {LEAST_PROCESSES} at least"
         raise NothingMeasured(f"nothing to judge: {few}", "the same command goes on")
-    return equal_code(pool.runs, now()) if check == "aa" else more_work(pool.runs, rows.more, now())
+    return (
+        equal_code(pool.runs, environment.now())
+        if check == "aa"
+        else more_work(pool.runs, rows.more, environment.now())
+    )
 
 
 def _keep(folder: Path, hello: Hello, found: Equal | Slower) -> tuple[str, Path]:

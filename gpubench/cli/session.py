@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import os
-import secrets
 import sys
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
 
@@ -172,7 +170,7 @@ class Session:
         happens while ncu runs takes anything from it."""
         self.executor.close()  # its memory is needed, and its context is not to be counted
         with undisturbed():
-            self.writer.settle("complete", now())
+            self.writer.settle("complete", environment.now())
         codes = count_rows(self.writer, asked, self.library, self.settings, self.screen)
         if not codes:
             self._judge()
@@ -191,7 +189,7 @@ class Session:
     def _close(self, status: RunStatus) -> None:
         """Write the file in peace: a second Ctrl-C must not take what the first one left."""
         with undisturbed(forget=True):
-            self.writer.close(status, now())
+            self.writer.close(status, environment.now())
             self.executor.close()
 
     def _measure(self, planned: Sequence[Case], effort: Effort, max_time: float | None) -> Rows:
@@ -239,9 +237,11 @@ class Session:
     def _roofs(self, records: Iterable[Record], measured: Sequence[Case], effort: Effort) -> list[Ceiling]:
         """The roofs among rows, each measured a second time: the best of many rows is partly the luckiest."""
         cache = self.executor.hello.facts.get("last_level_cache_bytes")
-        found = ceilings.from_records(records, now(), cache)
+        found = ceilings.from_records(records, environment.now(), cache)
         again = ceilings.winners(found, measured)
-        return ceilings.settled(found, ceilings.from_records(self._measure(again, effort, None), now(), cache))
+        return ceilings.settled(
+            found, ceilings.from_records(self._measure(again, effort, None), environment.now(), cache)
+        )
 
     def _keep(self, found: Sequence[Ceiling]) -> None:
         """Keep roofs for the next run; a store that cannot be written costs a warning."""
@@ -309,9 +309,9 @@ def head(request: Request, settings: Settings, executor: Executor) -> Run:
     facts, software = dict(hello.facts), dict(hello.software)
     if hello.notice:
         facts["notice"] = hello.notice
-    begun = now()
+    begun = environment.now()
     return Run(
-        run_id=f"{begun[:10].replace('-', '')}-{begun[11:19].replace(':', '')}-{secrets.token_hex(4)}",
+        run_id=environment.run_id(begun),
         status="partial",
         started_at=begun,
         ended_at=None,
@@ -326,11 +326,6 @@ def head(request: Request, settings: Settings, executor: Executor) -> Run:
         software={"python": sys.version.split()[0], **software},
         fingerprint=environment.fingerprint(facts, software, os.environ),
     )
-
-
-def now() -> str:
-    """The time of day in UTC, as run files have it."""
-    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def what_of(words: Sequence[str]) -> str:

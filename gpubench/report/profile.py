@@ -8,6 +8,7 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from gpubench import limits
 from gpubench.report import pages
 from gpubench.report.grid import Column, Grid
 from gpubench.report.words import SEPARATOR, conditions_words, device_name, plain
@@ -75,10 +76,9 @@ def value_words(name: str, value: Any) -> str:
 
 def bytes_words(record: Record) -> list[str]:
     """The bytes that DRAM moved beside those the algorithm needs, where both are known."""
-    parts = [record.counters.get(name) for name in ("dram_bytes_read", "dram_bytes_write")]
-    if None in parts or record.work is None or not record.work.bytes:
+    moved = limits.dram_bytes(record)
+    if moved is None or record.work is None or not record.work.bytes:
         return []
-    moved = sum(parts)  # type: ignore[arg-type]
     needed = record.work.bytes
     share = three_digits(moved / needed)
     return [f"DRAM moved {format_bytes(moved)}; the algorithm needs {format_bytes(needed)} ({share} times)"]
