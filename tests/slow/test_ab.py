@@ -93,7 +93,7 @@ def test_what_was_measured_is_kept_whatever_ends_it(tmp_path: Path, gates: Gates
     assert run.returncode == {signal.SIGINT: 130, signal.SIGTERM: 143}.get(number, -number)
     assert gone(worker)
     later = gpubench(tmp_path, "compare", "x.json")
-    assert later.returncode == 6, later.stderr
+    assert later.returncode == 4, "what was broken off passes no gate later either"
     assert "2 of 8 blocks" in later.stdout
     assert "1 not used: not finished" in later.stdout
     if number != signal.SIGKILL:
