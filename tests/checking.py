@@ -1,5 +1,5 @@
-"""A project on this very machine whose kernels do as much work as a test chooses: the toy `worked`, measured, kept as a
-baseline and checked by the command itself."""
+"""A project on this very machine whose kernel does as much work as a test chooses: the toy `worked`, measured, kept as
+a baseline and checked by the command itself."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gpubench.judge import MIN_HISTORY
 from gpubench.stats import prediction_interval
 
 ROOT = Path(__file__).resolve().parents[1]
-WORKED = str(ROOT / "tests" / "toys" / "worked.py")
+WORKED = str(ROOT / "tests" / "toys" / "kernels" / "worked.py")
 MARGIN = 0.05
 LIMIT_S = 180.0
 """What a check may take."""
