@@ -25,10 +25,11 @@ sys.path[:0] = [str(BENCHMARKS), str(BENCHMARKS.parent)]
 from search.duel import Duel, back_to_back, fight, paced  # noqa: E402
 from search.finders import MAMF_ARGUMENTS, Found, mamf, ours, plain_grid, words  # noqa: E402
 
-from gpubench import __version__, environment, jsonfile  # noqa: E402
+from gpubench import __version__, environment  # noqa: E402
 from gpubench.discovery import Library  # noqa: E402
 from gpubench.errors import DeviceUnavailable, GpubenchError, UsageError  # noqa: E402
 from gpubench.executor import Bench, WorkerProcess  # noqa: E402
+from gpubench.store import jsonfile  # noqa: E402
 from gpubench.units import format_rate  # noqa: E402
 
 SCHEMA = "gpubench.ceilings-search/1"

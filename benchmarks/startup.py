@@ -13,7 +13,7 @@ import sys
 import time
 from pathlib import Path
 
-from gpubench.store import read_run
+from gpubench.store.folder import read_run
 
 COMMAND = str(Path(sys.executable).with_name("gpubench"))
 BUDGETS_S = {("--help",): 0.25, ("--version",): 0.25, ("list",): 0.5}

@@ -43,8 +43,9 @@ from accuracy.works import (  # noqa: E402
     Work,
 )
 
-from gpubench import __version__, environment, jsonfile  # noqa: E402
+from gpubench import __version__, environment  # noqa: E402
 from gpubench.errors import DeviceUnavailable, GpubenchError, UsageError  # noqa: E402
+from gpubench.store import jsonfile  # noqa: E402
 from gpubench.units import format_duration  # noqa: E402
 
 TIMED = {"durations": tuple(work.name for work in DURATIONS), "operations": tuple(work.name for work in OPERATIONS)}

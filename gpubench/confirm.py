@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
+from gpubench.compare.judge import SIGNS
 from gpubench.gate import UNDECIDED
-from gpubench.judge import SIGNS
 from gpubench.result import FAILED, Record, Run
 from gpubench.verdict import Judged, Row, Verdict
 

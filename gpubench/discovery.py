@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType, TracebackType
 
+from gpubench.claims.statements import Statement, load
 from gpubench.errors import UsageError
 from gpubench.nearest import did_you_mean
 from gpubench.plan import Plan, load_plan
-from gpubench.statements import Statement, load
 from gpubench.suite import Suite
 
 GROUP = "gpubench.suites"

@@ -19,11 +19,11 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import IO, Any, Protocol
 
-from gpubench import jsonfile, runfile
 from gpubench.devices import Device
 from gpubench.errors import DeviceLost, DeviceUnavailable, GpubenchError, Timeout, UsageError
 from gpubench.result import Record, RecordStatus
 from gpubench.runner import Effort, Measures, Progress, measure, unmeasured
+from gpubench.store import jsonfile, runfile
 from gpubench.suite import Benchmark, Case
 
 OPEN_TIMEOUT = 300.0

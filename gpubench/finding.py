@@ -1,6 +1,6 @@
 """What the rule of a claim finds in a run: named effects, controls, a prediction. Plain data, for authors of suites.
 
-A rule measures and says what would count; which verdict follows from that is decided in `gpubench.claims` alone.
+A rule measures and says what would count; which verdict follows from that is decided in `gpubench.claims.judge` alone.
 """
 
 from __future__ import annotations
@@ -88,4 +88,4 @@ class RowsMissing(Exception):
 
 
 Rule = Callable[[Any], Finding]
-"""A pure function of a `gpubench.view.View`."""
+"""A pure function of a `gpubench.claims.view.View`."""

@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
-from gpubench.baseline import NAME
 from gpubench.errors import UsageError
 from gpubench.node import Node
 from gpubench.result import CONDITIONS
+from gpubench.store.baseline import NAME
 from gpubench.units import parse_duration, parse_percent
 
 PREFIX = "GPUBENCH_"

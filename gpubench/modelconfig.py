@@ -16,13 +16,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gpubench import jsonfile
 from gpubench.errors import UsageError
 from gpubench.keys import Whole
 from gpubench.model.linear import Layer, Shapes
 from gpubench.model.transformer_shapes import Transformer
 from gpubench.nearest import did_you_mean
 from gpubench.params import parse_params
+from gpubench.store import jsonfile
 
 MOST_BYTES = 2**20
 """Of a config.json: those of large networks have some thousands, label names included."""

@@ -2,7 +2,7 @@
 
 These dataclasses are the run file `gpubench.run/1`, field for field. Times are integer nanoseconds; rates are SI base
 units (B/s, FLOP/s); a value that could not be had is None, with a reason beside it where one is known. Reading and
-writing live in `gpubench.runfile`; nothing here opens a file or imports a library.
+writing live in `gpubench.store.runfile`; nothing here opens a file or imports a library.
 """
 
 from __future__ import annotations

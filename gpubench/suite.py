@@ -234,8 +234,8 @@ class Suite:
         return declare
 
     def claim(self, *ids: str) -> Callable[[Rule], Rule]:
-        """Declare the rule of a claim, or of several that it settles: a pure function of a `gpubench.view.View` of the
-        suite's rows that returns a Finding. Its limits are constants beside it, each with its reason."""
+        """Declare the rule of a claim, or of several that it settles: a pure function of a View of the suite's rows
+        that returns a Finding. Its limits are constants beside it, each with its reason."""
 
         def declare(function: Rule) -> Rule:
             for name in ids:

@@ -77,7 +77,7 @@ class Row:
     hints: list[str] = field(default_factory=list)
     """Causes that the two files themselves suggest: another kernel, another clock, a throttle."""
     paired: dict[str, Any] = field(default_factory=dict)
-    """Of a row that was measured in pairs, as JSON: its blocks and what they could have shown, `gpubench.abjudge`."""
+    """Of a row that was measured in pairs, as JSON: its blocks and what they could have shown, `gpubench.ab.judge`."""
 
     @property
     def change(self) -> Change | None:

@@ -19,13 +19,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from gpubench import jsonfile, runfile
 from gpubench.devices import Device
 from gpubench.discovery import load_suite
 from gpubench.errors import DeviceLost, GpubenchError, UsageError
 from gpubench.result import Conditions, Record
 from gpubench.runner import Effort, measure
 from gpubench.sampling import Stopping
+from gpubench.store import jsonfile, runfile
 from gpubench.suite import Case, Suite
 
 Send = Callable[[dict[str, Any]], None]

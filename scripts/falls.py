@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from gpubench.drops import Drop
-    from gpubench.fitted import Fitted
+    from gpubench.explain.drops import Drop
+    from gpubench.explain.fitted import Fitted
     from gpubench.model.matmul_time import Product
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -55,10 +55,10 @@ def _written(body: str) -> Iterator[tuple[str, str]]:
 
 def falls(file: str, which: str) -> list[list[str]]:
     """The largest falls of a run's first sweep of products, a row of cells each, without the last."""
-    from gpubench import drops
-    from gpubench.fitted import Fitted
+    from gpubench.explain import drops
+    from gpubench.explain.fitted import Fitted
     from gpubench.report.sweep import sweeps
-    from gpubench.store import read_run
+    from gpubench.store.folder import read_run
 
     run = read_run(ROOT / file)
     fitted = Fitted(run)

@@ -40,7 +40,7 @@ def chart(id: str, file: str) -> Any:
 @cache
 def run_of(file: str) -> Any:
     """A run file, read once."""
-    from gpubench.store import read_run
+    from gpubench.store.folder import read_run
 
     return read_run(ROOT / file)
 

@@ -42,7 +42,7 @@ def figure(kind: str, file: str, words: Sequence[str] = ()) -> str:
     `gpubench show` or `claims` prints of it, or the verdicts on some of its claims or on all that have one."""
     from gpubench.report.closing import closing_lines
     from gpubench.report.curve import curve
-    from gpubench.store import read_run
+    from gpubench.store.folder import read_run
     from gpubench.units import format_rate
 
     if kind in COMMANDS:
@@ -80,8 +80,8 @@ def kernels(row: Record) -> list[str]:
 
 def verdict(claim: dict[str, Any]) -> str:
     """A claim in a line: what it says, what its rule looked at first, what was found, and what follows."""
+    from gpubench.claims.statements import load
     from gpubench.report.claims import figure
-    from gpubench.statements import load
 
     effect = claim["effects"][0]
     said = load(ROOT / "suites/claims.yaml")[claim["id"]].short

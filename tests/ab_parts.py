@@ -9,14 +9,14 @@ from typing import Any
 
 import builders
 
-from gpubench import ab
-from gpubench.abfile import AbRun, Block, SideFacts, SideName, SideRecord, sided
+from gpubench.ab import measure as ab
 from gpubench.discovery import load_suite
 from gpubench.executor import Bench, InProcess
 from gpubench.result import Conditions, Record, Run
 from gpubench.runner import Effort
 from gpubench.sampling import Stopping
 from gpubench.stats import per_call, summarize
+from gpubench.store.abfile import AbRun, Block, SideFacts, SideName, SideRecord, sided
 from gpubench.suite import Case
 from gpubench.testing import FakeDevice
 

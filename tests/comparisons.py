@@ -6,7 +6,7 @@ from typing import Any
 
 import builders
 
-from gpubench.compare import compare
+from gpubench.compare.runs import compare
 from gpubench.result import Metric, Record, Run, Samples
 from gpubench.verdict import Judged, Row
 

@@ -11,11 +11,11 @@ from typing import Any
 from builders import make_record, make_run
 from command import OK
 
-from gpubench import selfcheck
 from gpubench.discovery import load_suite
 from gpubench.executor import Bench, InProcess
 from gpubench.result import Run
-from gpubench.splits import More
+from gpubench.selfcheck import measure as selfcheck
+from gpubench.selfcheck.splits import More
 from gpubench.testing import FakeDevice
 
 ROW, LONGER, MORE = "s/b[n=1]", {0.03: "s/b[n=2]", 0.05: "s/b[n=3]"}, ((1, 1.0), (2, 1.03), (3, 1.05))

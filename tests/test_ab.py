@@ -7,9 +7,10 @@ from collections import Counter
 import pytest
 from ab_parts import CASES, EFFORT, HOT, Device, Processes, begun, follow, keep, noisy, two_sides
 
-from gpubench import ab, abjudge
-from gpubench.abfile import UNFINISHED, AbRun, SideRecord
+from gpubench.ab import judge as abjudge
+from gpubench.ab import measure as ab
 from gpubench.errors import NotComparable
+from gpubench.store.abfile import UNFINISHED, AbRun, SideRecord
 from gpubench.testing import FakeDevice
 from gpubench.verdict import Judged
 

@@ -11,10 +11,12 @@ from typing import Any
 import pytest
 from ab_parts import CASES, EFFORT, begun, follow, keep, two_sides
 
-from gpubench import ab, abfile, abjudge, journal, runfile
-from gpubench.abfile import AbRun, SideRecord
+from gpubench.ab import judge as abjudge
+from gpubench.ab import measure as ab
 from gpubench.errors import UsageError
-from gpubench.store import RunWriter, Store, holds_ab, read_measured, read_run
+from gpubench.store import abfile, journal, runfile
+from gpubench.store.abfile import AbRun, SideRecord
+from gpubench.store.folder import RunWriter, Store, holds_ab, read_measured, read_run
 
 GOLDEN = Path(__file__).parent / "golden" / "ab-1.json"
 

@@ -10,12 +10,14 @@ import comparisons
 import pytest
 from ab_parts import begun, by_hand
 
-from gpubench import abjudge, abpairs, gate
-from gpubench.abfile import AbRun, SideFacts
+from gpubench import gate
+from gpubench.ab import judge as abjudge
+from gpubench.ab import pairs as abpairs
 from gpubench.exits import Exit, first
 from gpubench.report import ab as report
 from gpubench.report import comparison, comparison_forms
 from gpubench.result import Conditions, KernelSeen, Timer
+from gpubench.store.abfile import AbRun, SideFacts
 from gpubench.verdict import Row
 
 STEPS = (0.999, 1.001, 1.0, 0.9995, 1.0005, 1.001, 0.999, 1.0, 1.0005, 0.9995)

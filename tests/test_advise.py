@@ -17,7 +17,7 @@ from gpubench.model.linear import PASSES, Layer, Network, Product, Shapes
 from gpubench.model.transformer_shapes import Transformer
 from gpubench.result import Record, Run
 from gpubench.stats import trusted_median
-from gpubench.store import read_run
+from gpubench.store.folder import read_run
 
 LECTURE = Path(__file__).parents[1] / "results" / "reference" / "h200" / "lecture.json.gz"
 GPT2 = Transformer(768, 12, 12, 64, 3072, 50257, 12, 8192, tied=True)

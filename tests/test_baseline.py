@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from builders import make_matmul, make_record, make_run
 
-from gpubench import baseline, runfile
-from gpubench.baseline import Baselines
 from gpubench.errors import NothingMeasured, UsageError
 from gpubench.result import Run
-from gpubench.store import Store
+from gpubench.store import baseline, runfile
+from gpubench.store.baseline import Baselines
+from gpubench.store.folder import Store
 
 H200, H100 = "0123456789abcdef", "fedcba9876543210"
 
@@ -50,7 +50,7 @@ def test_the_same_run_gives_the_same_bytes(kept: Baselines, tmp_path: Path) -> N
     assert one.read_bytes() == other.read_bytes()
     source = tmp_path / "run.json"
     source.write_bytes(runfile.encode(a_run()))
-    from gpubench.jsonfile import read_bytes
+    from gpubench.store.jsonfile import read_bytes
 
     assert read_bytes(one) == source.read_bytes()
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from gpubench.calibration import FILE, Calibration, Equal, Injected, Outcome, Slower, keep, read
 from gpubench.errors import UsageError
+from gpubench.store.calibration import FILE, Calibration, Equal, Injected, Outcome, Slower, keep, read
 
 WHEN = "2026-11-30T01:00:00Z"
 OUTCOMES = [

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from comparisons import at, only, rate
 
-from gpubench import causes
+from gpubench.compare import causes
 from gpubench.result import KernelSeen, Record, Summary
 
 

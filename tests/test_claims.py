@@ -11,11 +11,13 @@ from builders import make_record, make_run
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpubench import Suite, claims, runfile
+from gpubench import Suite
+from gpubench.claims import judge as claims
+from gpubench.claims.statements import Statement
+from gpubench.claims.view import View
 from gpubench.errors import UsageError
 from gpubench.finding import TIMES, Effect, Estimate, Finding, NotTestable, exactly
-from gpubench.statements import Statement
-from gpubench.view import View
+from gpubench.store import runfile
 
 ALONE = {"HOLDS", "PARTLY", "ABSENT", "INCONCLUSIVE"}
 finite = st.floats(1e-6, 1e6)

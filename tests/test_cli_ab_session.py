@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gpubench import sides
+from gpubench.ab import sides
 from gpubench.cli.ab_session import Stand
 from gpubench.discovery import Library
 from gpubench.errors import DeviceUnavailable

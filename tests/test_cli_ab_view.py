@@ -7,11 +7,11 @@ from types import SimpleNamespace
 import pytest
 from ab_parts import record
 
-from gpubench.ab import BlockBegun, BlockEnded, Ended, SideBegun
-from gpubench.abfile import Block, sided
+from gpubench.ab.measure import BlockBegun, BlockEnded, Ended, SideBegun
 from gpubench.cli import ab_view
 from gpubench.cli.live import Live, Silent
 from gpubench.cli.screen import Screen
+from gpubench.store.abfile import Block, sided
 
 
 def watched(block: Block, *, fails: bool = False, planned: int = 4) -> list[str]:

@@ -11,14 +11,16 @@ from typing import Any
 import pytest
 from command import FAKE, PACED, saved, strict, within
 
-from gpubench import ab, baseline, runfile, runner
+from gpubench import runner
+from gpubench.ab import measure as ab
 from gpubench.cli import confirming, session
 from gpubench.cli.check import asked
 from gpubench.cli.session import measure
 from gpubench.errors import DeviceLost
 from gpubench.exits import Exit
-from gpubench.jsonfile import read_bytes
 from gpubench.result import Run
+from gpubench.store import baseline, runfile
+from gpubench.store.jsonfile import read_bytes
 
 
 class Project:
@@ -275,13 +277,23 @@ def test_a_row_that_is_gone_or_fails_is_4(project: Project) -> None:
     assert (done.returncode, "error: RuntimeError: planted" in " ".join(done.stdout.split())) == (4, True)
 
 
-def test_words_ask_for_rows_of_their_benchmarks_only(project: Project) -> None:
+def test_a_benchmark_that_its_suite_no_longer_has_is_missing(project: Project) -> None:
     project.keep(1)
     suite = project.folder / "suites" / "paced.py"
     suite.parent.mkdir()
     source = Path(PACED).read_text()
     suite.write_text(source[: source.index("@suite.benchmark(n=Axis([1]))")])
     done = project("check", str(suite), *FAKE)
+    assert (done.returncode, "1 missing" in done.stdout) == (4, True)
+
+
+def test_words_ask_for_rows_of_what_they_name_only(project: Project) -> None:
+    def with_another_suite(run: Run) -> Run:
+        another = dataclasses.replace(run.records[0], id="other/passed[n=1]", suite="other", benchmark="passed")
+        return dataclasses.replace(run, records=[*run.records, another])
+
+    project.keep(1, with_another_suite)
+    done = project.check()
     assert done.returncode == 0, done.stdout
     assert "1 row of the baseline, of benchmarks not asked for, is left out" in done.stdout
 
@@ -291,6 +303,7 @@ def test_a_plan_asks_for_every_row(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert asked(["softmax/passes", "fusion/gel*"]) == (
         ["softmax/passes", "fusion/gel*"], {"softmax/passes", "fusion/gelu"},
     )  # fmt: skip
+    assert asked(["softmax", "fusion/gelu"])[1] == {"softmax", "fusion/gelu"}
     assert asked([]) == (["ci"], None)
     assert asked(["ci", "softmax"]) == (["ci", "softmax"], None)
     (tmp_path / "gpubench.yaml").write_text("run: {softmax: {}}\n")

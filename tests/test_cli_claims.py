@@ -9,8 +9,8 @@ from builders import GPU, make_run
 from command import FAKE, gpubench, one_line, saved, strict, within
 from worlds import WORLDS
 
-from gpubench import runfile
 from gpubench.discovery import Library
+from gpubench.store import runfile
 
 SUITES = Path(__file__).parents[1] / "suites"
 

@@ -15,9 +15,9 @@ import pytest
 from builders import CPU, GPU, make_bandwidth, make_matmul, make_record, make_run
 from command import FAKE, OK, gpubench, strict, within
 
-from gpubench import runfile
 from gpubench.exits import Exit
 from gpubench.result import Conditions, Metric, Record, Run
+from gpubench.store import runfile
 
 PEAK = 800e12
 SIZES = range(256, 1792, 128)

@@ -12,6 +12,7 @@ import pytest
 from command import FAKE, FAULTS, LIMIT, OK, Gates, gone, gpubench, saved, start, statuses, strict, within
 from fakencu import install
 
+from gpubench.claims.statements import Statement
 from gpubench.cli import counting, session
 from gpubench.cli.screen import Screen
 from gpubench.discovery import Library
@@ -19,8 +20,7 @@ from gpubench.errors import UsageError
 from gpubench.exits import Exit
 from gpubench.profiling.counting import NO_TIME, Job, Pass, without
 from gpubench.settings import Settings
-from gpubench.statements import Statement
-from gpubench.store import RunWriter
+from gpubench.store.folder import RunWriter
 
 
 def counted(folder: Path, *words: str, how: str = "", **env: str) -> Any:

@@ -11,12 +11,13 @@ from command import FAKE, OK, gpubench, one_line, strict
 from fakencu import install
 from perfetto import check
 
-from gpubench import discovery, runfile
+from gpubench import discovery
 from gpubench.cli import app
 from gpubench.discovery import Library
 from gpubench.errors import CaseError, DeviceUnavailable, UsageError
 from gpubench.profiling import child, counting, trace
 from gpubench.result import Conditions
+from gpubench.store import runfile
 
 
 @pytest.fixture(scope="module")

@@ -9,8 +9,8 @@ import pytest
 from builders import make_matmul, make_record, make_run
 from command import FAKE, OK, within
 
-from gpubench import runfile
 from gpubench.report.junit import junit
+from gpubench.store import runfile
 
 AB = Path(__file__).parent / "golden" / "ab-1.json"
 

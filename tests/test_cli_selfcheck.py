@@ -10,9 +10,11 @@ import pools
 import pytest
 from command import FAKE, gpubench, one_line, strict, within
 
-from gpubench import executor, runfile, selfcheck
-from gpubench.calibration import FILE, Injected
+from gpubench import executor
 from gpubench.result import Run
+from gpubench.selfcheck import measure as selfcheck
+from gpubench.store import runfile
+from gpubench.store.calibration import FILE, Injected
 
 SIXTEEN = ("--processes", "16")
 

@@ -13,7 +13,7 @@ from comparisons import MIRROR, at, device, history, judged, only, rate, run, ve
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpubench.compare import compare
+from gpubench.compare.runs import compare
 from gpubench.errors import UsageError
 from gpubench.result import FAILED, Conditions, Metric, Record, Timer
 from gpubench.suite import record_id
@@ -358,7 +358,7 @@ def test_five_thousand_rows_take_less_than_two_seconds() -> None:
 
 
 def test_the_reference_run_is_read_and_compared() -> None:
-    from gpubench.store import read_run
+    from gpubench.store.folder import read_run
 
     path = Path(__file__).parents[1] / "results/reference/h200/matmul-sweep.json.gz"
     reference = read_run(path)

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from gpubench import gate
-from gpubench.compare import compare
+from gpubench.compare.runs import compare
 from gpubench.result import Record, Run
 from gpubench.stats import per_call, percentile
-from gpubench.store import read_run
+from gpubench.store.folder import read_run
 from gpubench.verdict import Judged
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from test_report_selfcheck import text
 
-from gpubench.calibration import FILE, LEAST_FOUND, MOST_AT_MARGIN, MOST_WRONG, Calibration, read
 from gpubench.report import selfcheck as report
+from gpubench.store.calibration import FILE, LEAST_FOUND, MOST_AT_MARGIN, MOST_WRONG, Calibration, read
 
 ROOT = Path(__file__).parents[1]
 KEPT = ROOT / "benchmarks" / "results" / "h200" / "selfcheck-calibration.json"

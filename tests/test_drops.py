@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from builders import make_record, make_run
 
-from gpubench import drops
-from gpubench.fitted import Fitted
+from gpubench.explain import drops
+from gpubench.explain.fitted import Fitted
 from gpubench.model import catalog
 from gpubench.result import KernelSeen, Record, Samples
-from gpubench.store import read_run
+from gpubench.store.folder import read_run
 
 SWEEP = Path(__file__).parents[1] / "results" / "reference" / "h200" / "matmul-sweep.json.gz"
 A100 = {

@@ -7,8 +7,8 @@ import gzip
 
 import pytest
 
-from gpubench import embedded
 from gpubench.errors import UsageError
+from gpubench.store import embedded
 
 
 def page(*documents: bytes) -> bytes:

@@ -14,13 +14,13 @@ from command import strict, within
 from rich.console import Console
 from worlds.matmul import DEVICE, NARROW, curve
 
-from gpubench.explain import best_neighbour, said
-from gpubench.fitted import Fitted
+from gpubench.explain.fitted import Fitted
+from gpubench.explain.rows import best_neighbour, said
 from gpubench.model.kernel_facts import facts
 from gpubench.report import explain as report
 from gpubench.result import Ceiling, KernelSeen, Record, Run
-from gpubench.runfile import encode
-from gpubench.store import read_run
+from gpubench.store.folder import read_run
+from gpubench.store.runfile import encode
 
 SWEEP = Path(__file__).parents[1] / "results" / "reference" / "h200" / "matmul-sweep.json.gz"
 

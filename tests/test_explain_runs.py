@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from gpubench import limits
 from gpubench.discovery import Library
-from gpubench.explain import Explanation
-from gpubench.fitted import Fitted
+from gpubench.explain import limits
+from gpubench.explain.fitted import Fitted
+from gpubench.explain.rows import Explanation
 from gpubench.report import explain as report
 from gpubench.result import Record, Run
-from gpubench.store import read_run
+from gpubench.store.folder import read_run
 
 ROOT = Path(__file__).parents[1]
 RUNS = sorted((ROOT / "results" / "reference" / "h200").glob("*.json.gz"))

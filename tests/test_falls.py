@@ -11,10 +11,10 @@ from types import ModuleType
 
 import pytest
 
-from gpubench import drops
-from gpubench.fitted import Fitted
+from gpubench.explain import drops
+from gpubench.explain.fitted import Fitted
 from gpubench.report.sweep import sweeps
-from gpubench.store import read_run
+from gpubench.store.folder import read_run
 
 ROOT = Path(__file__).resolve().parents[1]
 SWEEP = "results/reference/h200/matmul-sweep.json.gz"

@@ -8,7 +8,7 @@ import pytest
 from builders import make_record, make_run
 from worlds.matmul import DEVICE, NARROW, curve
 
-from gpubench.fitted import Fitted, orders, product, recognised, shape
+from gpubench.explain.fitted import Fitted, orders, product, recognised, shape
 from gpubench.model.matmul_time import BEGIN
 from gpubench.result import KernelSeen, Param, Record
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpubench import gate
-from gpubench.compare import compare
+from gpubench.compare.runs import compare
 from gpubench.errors import UsageError
 from gpubench.exits import Exit, first
 from gpubench.keys import Fraction

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 from builders import make_ceilings, make_matmul, make_record, make_run
 
-from gpubench import journal, jsonfile, runfile
 from gpubench.errors import UsageError
-from gpubench.journal import RunWriter
 from gpubench.result import Run
-from gpubench.store import Store, read_run
+from gpubench.store import journal, jsonfile, runfile
+from gpubench.store.folder import Store, read_run
+from gpubench.store.journal import RunWriter
 
 HERE = Path(__file__).parent
 
@@ -25,7 +25,7 @@ import pathlib, sys
 sys.path[:0] = [{str(HERE)!r}, {str(HERE.parent)!r}]
 from builders import make_matmul, make_run
 from gpubench.errors import UsageError
-from gpubench.journal import RunWriter
+from gpubench.store.journal import RunWriter
 """
 
 

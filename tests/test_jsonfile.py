@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpubench import jsonfile
 from gpubench.errors import UsageError
+from gpubench.store import jsonfile
 
 
 def refusal(call: Callable[[], object]) -> str:
@@ -226,7 +226,7 @@ def test_a_limit_on_the_size_of_files_leaves_the_old_file(tmp_path: Path) -> Non
     path = tmp_path / "a.json"
     path.write_bytes(b"old")
     code = (
-        "import sys, pathlib; from gpubench import errors, jsonfile\n"
+        "import sys, pathlib; from gpubench import errors; from gpubench.store import jsonfile\n"
         "try: jsonfile.write_atomic(pathlib.Path(sys.argv[1]), b'x' * 100_000)\n"
         "except errors.UsageError as error: print(error)"
     )

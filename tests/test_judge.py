@@ -10,7 +10,7 @@ from comparisons import MIRROR, history, judged, only, rate, record, run, spoilt
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpubench.judge import MIN_HISTORY
+from gpubench.compare.judge import MIN_HISTORY
 from gpubench.result import Metric, Record, Samples, Summary, Timer
 
 TIMES = st.integers(1, 10**7)

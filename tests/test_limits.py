@@ -9,8 +9,8 @@ import pytest
 from builders import make_bandwidth, make_ceilings, make_record
 from worlds.matmul import DEVICE
 
-from gpubench import limits, reasons
-from gpubench.reason import Case, Rated, Reason
+from gpubench.explain import limits, reasons
+from gpubench.explain.reason import Case, Rated, Reason
 from gpubench.result import Conditions, KernelSeen, Metric, Record, Timer, Work
 
 COPY, WRITE, MATMUL = make_ceilings()

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from worlds.matmul import DEVICE
 
 from gpubench.discovery import Library
-from gpubench.fitted import recognised
+from gpubench.explain.fitted import recognised
 from gpubench.model import kernel_names
 from gpubench.model.kernel_facts import SHORT, facts, short_name
 from gpubench.model.launches import cover, is_persistent
 from gpubench.report import explain as report
 from gpubench.result import KernelSeen
-from gpubench.store import read_run
+from gpubench.store.folder import read_run
 
 ROOT = Path(__file__).parents[1]
 REFERENCE = ROOT / "results" / "reference" / "h200"

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from gpubench.fitted import Fitted
+from gpubench.explain.fitted import Fitted
 from gpubench.model import matmul_fit, matmul_time
 from gpubench.model.kernel_facts import facts
 from gpubench.model.launches import planned
 from gpubench.model.matmul_fit import Left, Row, explained
 from gpubench.model.matmul_time import Constants, Machine, Product
 from gpubench.result import Conditions
-from gpubench.store import read_run
+from gpubench.store.folder import read_run
 
 SWEEP = Path(__file__).parents[1] / "results" / "reference" / "h200" / "matmul-sweep.json.gz"
 PAGE = Path(__file__).parents[1] / "docs" / "explain.md"

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpubench import paired
-from gpubench.paired import ALPHA, DECIDED, LEAST_BLOCKS, LOOKS, Paired, PairedVerdict, settle
+from gpubench.ab import paired
+from gpubench.ab.paired import ALPHA, DECIDED, LEAST_BLOCKS, LOOKS, Paired, PairedVerdict, settle
 from gpubench.result import Direction
 from gpubench.stats import t_quantile
 

@@ -5,9 +5,9 @@ from pathlib import Path
 import pools
 import pytest
 
-from gpubench import runfile
 from gpubench.errors import UsageError
-from gpubench.pool import Pool, path_of
+from gpubench.selfcheck.pool import Pool, path_of
+from gpubench.store import runfile
 
 
 def test_a_pool_grows_in_its_file(tmp_path: Path) -> None:

@@ -11,12 +11,12 @@ from worlds.matmul import DEVICE, NARROW, WIDE, curve
 
 from gpubench import advise
 from gpubench.errors import UsageError
+from gpubench.explain.predict import Predictor, predictor
 from gpubench.model.linear import Layer, Product, Shapes
 from gpubench.model.matmul_time import BEGIN
-from gpubench.predict import Predictor, predictor
 from gpubench.result import USUAL
-from gpubench.runfile import encode
-from gpubench.store import read_run, reference_folder
+from gpubench.store.folder import read_run, reference_folder
+from gpubench.store.runfile import encode
 
 REFERENCE = reference_folder()
 LECTURE = Path(__file__).parents[1] / "results" / "reference" / "h200" / "lecture.json.gz"

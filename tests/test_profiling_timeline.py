@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from perfetto import check
 
-from gpubench import jsonfile
 from gpubench.devices import FLUSH
 from gpubench.profiling import timeline as module
 from gpubench.profiling.timeline import Spent, document, spent, timeline
+from gpubench.store import jsonfile
 
 GOLDEN = json.loads((Path(__file__).parent / "golden/torch-trace.json").read_text())
 

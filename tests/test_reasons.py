@@ -9,11 +9,11 @@ import pytest
 from builders import make_bandwidth, make_ceilings, make_record
 from worlds.matmul import DEVICE
 
-from gpubench import reasons
+from gpubench.explain import reasons
+from gpubench.explain.reason import Case
 from gpubench.model.kernel_facts import facts
 from gpubench.model.launches import planned
 from gpubench.model.matmul_time import Product, machine, time
-from gpubench.reason import Case
 from gpubench.result import KernelSeen, Metric, Record, Samples, Timer
 
 COPY, WRITE, MATMUL = make_ceilings()

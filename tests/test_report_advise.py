@@ -15,7 +15,7 @@ from gpubench.model.linear import Layer, Network, Product, Shapes
 from gpubench.model.transformer_shapes import Transformer
 from gpubench.report import advise as report
 from gpubench.report.advise import Source
-from gpubench.store import read_run
+from gpubench.store.folder import read_run
 
 GPU = Source("GPU", "bfloat16", 2, "cold, burst")
 

@@ -36,7 +36,7 @@ from gpubench.report.figures.shapes import (
 )
 from gpubench.report.sweep import drops, sweeps
 from gpubench.result import Ceiling, Run
-from gpubench.store import read_run
+from gpubench.store.folder import read_run
 
 WHEN = "2026-07-12T10:15:00Z"
 SIZES = [248, 256, 512, 1024, 1788, 1792, 1793, 1794, 2048, 3072, 4096, 4097]

@@ -9,11 +9,11 @@ import pytest
 from builders import make_record, make_run
 from rich.console import Console
 
+from gpubench.claims.statements import Statement
 from gpubench.finding import TIMES
 from gpubench.report import claims as report
 from gpubench.report.closing import closing_lines
 from gpubench.result import Metric
-from gpubench.statements import Statement
 
 
 def statement(name: str, **fields: Any) -> Statement:

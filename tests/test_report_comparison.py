@@ -17,7 +17,7 @@ from command import strict
 from rich.cells import cell_len
 from rich.console import Console
 
-from gpubench.compare import compare
+from gpubench.compare.runs import compare
 from gpubench.errors import UsageError
 from gpubench.gate import DEFAULT, failing, parse
 from gpubench.report import comparison, comparison_forms, comparison_why
@@ -78,7 +78,7 @@ def failures(found: Judged) -> list[Row]:
 
 
 def settled() -> Judged:
-    """The mixed one with reasons and hints of our own: their words are `gpubench.judge`'s and `gpubench.causes`'."""
+    """The mixed one with reasons and hints of our own: their words are those of `judge` and `causes`."""
     found = mixed()
     for row in found.rows:
         row.reason = row.reason and f"why it is {row.verdict}, in words that go on for a while"

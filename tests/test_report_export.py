@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from builders import make_bandwidth, make_ceilings, make_matmul, make_record, make_run, make_sweep
 
-from gpubench import embedded, runfile
 from gpubench.errors import UsageError
 from gpubench.report.charts import picture
 from gpubench.report.export import ROOFLINE, RUN, check, render, save, save_roofline, suffix_form
+from gpubench.store import embedded, runfile
 
 
 def refuse(token: str) -> float:

@@ -18,7 +18,7 @@ from gpubench.report.figures.shapes import Figure, Lines, Quantity, Rows, Strips
 from gpubench.report.rows import groups
 from gpubench.report.sweep import main, sweeps
 from gpubench.result import Metric, Record, Run
-from gpubench.store import read_run
+from gpubench.store.folder import read_run
 
 H200 = Path(__file__).resolve().parent.parent / "results/reference/h200"
 

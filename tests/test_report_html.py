@@ -19,7 +19,7 @@ from gpubench.errors import UsageError
 from gpubench.report.html import comparison, markup, overview, page, questions
 from gpubench.report.html import run as report
 from gpubench.result import Run
-from gpubench.store import read_run, read_runs
+from gpubench.store.folder import read_run, read_runs
 
 OURS = frozenset(
     re.findall(
@@ -224,7 +224,7 @@ def test_the_engine_is_the_one_that_is_recorded() -> None:
 
 
 def compared() -> tuple[Any, Run, Run]:
-    from gpubench.compare import compare
+    from gpubench.compare.runs import compare
     from gpubench.report import comparison as common
 
     base = make_run([make_matmul(n) for n in (256, 512, 1024)], run_id="base")

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from ab_parts import by_hand
 
-from gpubench import abjudge
-from gpubench.abfile import AbRun
+from gpubench.ab import judge as abjudge
 from gpubench.report.html import paired
-from gpubench.store import holds_ab, read_measured
+from gpubench.store.abfile import AbRun
+from gpubench.store.folder import holds_ab, read_measured
 
 SLOWER = [1.05, 1.051, 1.049, 1.05, 1.052, 1.05, 1.048, 1.05, 1.051, 1.05, 1.049, 1.05]
 

@@ -8,10 +8,10 @@ from builders import make_record, make_run
 from rich.console import Console
 from typer.main import get_command
 
-from gpubench import runfile
 from gpubench.cli.app import app
-from gpubench.jsonfile import read_bytes
 from gpubench.report import profile
+from gpubench.store import runfile
+from gpubench.store.jsonfile import read_bytes
 
 ROOT = Path(__file__).parents[1]
 

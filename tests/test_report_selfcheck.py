@@ -8,8 +8,8 @@ import pytest
 from rich.console import Console, RenderableType
 from test_calibration import EQUAL, OUTCOMES, SLOWER
 
-from gpubench.calibration import Injected, Outcome
 from gpubench.report import selfcheck as report
+from gpubench.store.calibration import Injected, Outcome
 
 
 def test_the_sentence_tells_the_rule_asked_for() -> None:

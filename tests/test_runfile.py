@@ -13,7 +13,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gpubench import jsonfile, runfile
 from gpubench.errors import UsageError
 from gpubench.result import (
     SCHEMA,
@@ -31,6 +30,7 @@ from gpubench.result import (
     Timer,
     Work,
 )
+from gpubench.store import jsonfile, runfile
 from gpubench.suite import record_id
 
 GOLDEN = Path(__file__).parent / "golden" / "run-1.json"

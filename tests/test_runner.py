@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from gpubench import runfile
 from gpubench.devices import Batch
 from gpubench.errors import DeviceLost, Skip, TimerFailed, Unsupported, UsageError
 from gpubench.executor import Bench, InProcess
 from gpubench.result import FAILED, Conditions, KernelSeen, Metric, Record, Samples, Timer
 from gpubench.runner import CALLS_LEAST, CALLS_TIMED, RESIDENT, Effort, Progress, Started, measure, run
 from gpubench.sampling import Stopping
+from gpubench.store import runfile
 from gpubench.suite import Axis, Benchmark, Case
 from gpubench.sustained import LEAST_MEASURED_S
 from gpubench.testing import FakeDevice, FakeSampler

@@ -6,12 +6,12 @@ from pathlib import Path
 import pools
 import pytest
 
-from gpubench import selfcheck
 from gpubench.discovery import Library
 from gpubench.errors import DeviceLost
 from gpubench.executor import Bench, InProcess
-from gpubench.pool import Pool
 from gpubench.result import USUAL
+from gpubench.selfcheck import measure as selfcheck
+from gpubench.selfcheck.pool import Pool
 
 NEVER = float("inf")
 SUITES = Path(__file__).parents[1] / "suites"

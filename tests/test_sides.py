@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gpubench import sides
+from gpubench.ab import sides
 from gpubench.discovery import load_suite
 from gpubench.errors import UsageError
 from gpubench.executor import with_our_package

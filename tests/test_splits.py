@@ -5,9 +5,9 @@ from dataclasses import replace
 import pools
 import pytest
 
-from gpubench.calibration import CHANGED, Equal, Outcome
 from gpubench.errors import NothingMeasured
-from gpubench.splits import LEAST_PROCESSES, equal_code, left_out, more_work
+from gpubench.selfcheck.splits import LEAST_PROCESSES, equal_code, left_out, more_work
+from gpubench.store.calibration import CHANGED, Equal, Outcome
 
 WHEN = "2026-11-30T01:00:00Z"
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from builders import make_run, make_sweep
 
-from gpubench import runfile
+from gpubench.store import runfile
 
 ROOT = Path(__file__).parents[1]
 HEAVY = {"altair", "cupy", "numpy", "pydantic", "pynvml", "torch", "vl_convert", "yaml"}

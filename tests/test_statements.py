@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gpubench import statements
+from gpubench.claims import statements
 from gpubench.discovery import Library
 from gpubench.errors import UsageError
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from builders import make_ceilings, make_matmul, make_run
 
-from gpubench import runfile
 from gpubench.errors import NothingMeasured, UsageError
 from gpubench.result import Run
-from gpubench.store import RunWriter, Store, default_folder, read_run
+from gpubench.store import runfile
+from gpubench.store.folder import RunWriter, Store, default_folder, read_run
 
 GOLDEN = Path(__file__).parent / "golden" / "run-1.json"
 

@@ -11,7 +11,8 @@ from machine import BENCHMARKS, GPU, SUITES, build, globals_of
 from worlds import LIBRARY, STATEMENTS, World
 from worlds.attention import COUNTED, LENGTHS, MEMORY, TIMED, errors, lengths
 
-from gpubench import Metric, check, claims
+from gpubench import Metric, check
+from gpubench.claims import judge as claims
 from gpubench.errors import Skip, Unsupported, WrongResult
 from gpubench.model.attention_traffic import Shape
 from gpubench.plan import cases, select

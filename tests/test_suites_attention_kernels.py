@@ -19,7 +19,7 @@ from worlds import STATEMENTS, World
 from worlds.attention_kernels import BESIDE, COUNTED, LADDER, TIMED
 from worlds.attention_kernels import KEEPING as KEEPING_ROW
 
-from gpubench import claims
+from gpubench.claims import judge as claims
 from gpubench.errors import Skip, WrongResult
 from gpubench.model import attention_torch
 from gpubench.model.attention_traffic import Shape

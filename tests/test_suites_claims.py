@@ -7,7 +7,8 @@ from builders import CPU, GPU, make_ceilings, make_record, make_run
 from worlds import LIBRARY, RULES, STATEMENTS, SUITES, WORLDS, Row, World
 from worlds.machine import CPU_CHASE, GATHERS, LADDER, ORDERS, PEAK, PINGS, STRIDES, counted, curve, read
 
-from gpubench import Metric, claims, stats
+from gpubench import Metric, stats
+from gpubench.claims import judge as claims
 from gpubench.model import hierarchy
 from gpubench.plan import cases, select
 from gpubench.result import Ceiling

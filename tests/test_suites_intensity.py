@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from machine import GPU, LIBRARY, SUITES, build, doubles, emulated, globals_of, judged, on_cpu
 
-from gpubench import check, selfcheck
+from gpubench import check
 from gpubench.errors import Skip, WrongResult
+from gpubench.selfcheck import measure as selfcheck
 
 H200 = GPU | {"name": "NVIDIA H200", "multiprocessors": 132}
 

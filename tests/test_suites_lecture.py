@@ -10,7 +10,8 @@ from builders import GPU, make_ceilings, make_metrics, make_run
 from worlds import LIBRARY, STATEMENTS, SUITES
 from worlds.made import FP32
 
-from gpubench import claims, stats
+from gpubench import stats
+from gpubench.claims import judge as claims
 from gpubench.model import hierarchy
 from gpubench.plan import cases, select
 from gpubench.result import Conditions, KernelSeen, Metric, Record, Samples, Summary, Timer, Work

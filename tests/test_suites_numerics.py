@@ -9,7 +9,8 @@ import pytest
 from builders import CPU, make_record, make_run
 from machine import BENCHMARKS, FOLDER, GPU, LIBRARY, SUITES, build, doubles, emulated, globals_of, judged, on_cpu
 
-from gpubench import check, claims
+from gpubench import check
+from gpubench.claims import judge as claims
 from gpubench.errors import Unsupported, WrongResult
 from gpubench.result import Metric, Record
 from gpubench.workload import Kernel, Workload

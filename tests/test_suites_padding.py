@@ -13,7 +13,8 @@ from torch.nn import functional as F
 from worlds import STATEMENTS, Row, World
 from worlds.padding import HEAD, STEP
 
-from gpubench import check, claims, stats
+from gpubench import check, stats
+from gpubench.claims import judge as claims
 from gpubench.devices.cpu import CpuDevice
 from gpubench.errors import Skip, WrongResult
 from gpubench.model import transformer

@@ -12,7 +12,7 @@ from gpubench.devices import Batch
 from gpubench.sampling import Sampled, Stopping, sample
 from gpubench.steady import FLAT_S, LEAST_S, MOST_S, Group
 from gpubench.sustained import GPM_S, Sustained, consumption
-from gpubench.testing import FakeDevice, FakeLoad, FakeWatch
+from gpubench.testing.device import FakeDevice, FakeLoad, FakeWatch
 from gpubench.workload import Workload
 
 CALL_NS = 200_000

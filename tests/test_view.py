@@ -8,9 +8,9 @@ import random
 import pytest
 from builders import CPU, make_ceilings, make_record, make_run
 
+from gpubench.claims.view import View
 from gpubench.finding import Estimate, NotTestable, RowsMissing, exactly
 from gpubench.result import Conditions, Metric, Record, Samples
-from gpubench.view import View
 
 
 def row(n: int, times: list[int] | None = None, **fields: object) -> Record:

@@ -8,10 +8,11 @@ import pytest
 from builders import CPU, make_bandwidth, make_matmul, make_record, make_run
 from test_model_catalog import H200
 
-from gpubench import runfile, yardstick
+from gpubench import yardstick
 from gpubench.result import Conditions, Metric, Record, Samples, Timer
 from gpubench.runner import Effort, measure
 from gpubench.sampling import Stopping
+from gpubench.store import runfile
 from gpubench.suite import Case, Suite
 from gpubench.testing import FakeDevice
 from gpubench.workload import Workload

@@ -14,7 +14,7 @@ from dataclasses import asdict
 
 from accuracy.results import Row
 from accuracy.works import NVBENCH, OURS, TOOLS, WORKS
-from gpubench import jsonfile
+from gpubench.store import jsonfile
 
 
 def serve(words: Sequence[str], send: Callable[[dict[str, object]], None]) -> None:

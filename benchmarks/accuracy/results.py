@@ -8,8 +8,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from gpubench import jsonfile
 from gpubench.errors import UsageError
+from gpubench.store import jsonfile
 
 SCHEMA = "gpubench.timer-accuracy/1"
 PARTS = ("durations", "operations", "fresh", "pairs", "ncu")

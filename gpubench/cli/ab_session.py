@@ -10,8 +10,11 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 
-from gpubench import ab, environment, sides
-from gpubench.abfile import BASE, SIDES, AbRun, Block, SideFacts, SideName, SideRecord
+from gpubench import environment
+from gpubench.ab import measure as ab
+from gpubench.ab import sides
+from gpubench.ab.paired import LEAST_BLOCKS, MOST_BLOCKS
+from gpubench.ab.sides import Side
 from gpubench.cli import outcome
 from gpubench.cli.ab_show import show
 from gpubench.cli.ab_view import view
@@ -34,14 +37,13 @@ from gpubench.executor import Bench, WorkerProcess
 from gpubench.exits import Exit, first
 from gpubench.gate import parse
 from gpubench.keys import Whole
-from gpubench.paired import LEAST_BLOCKS, MOST_BLOCKS
 from gpubench.plan import Selected, cases, plan_among, select
 from gpubench.report.words import counted, plain
 from gpubench.result import Run, RunStatus
 from gpubench.runner import Effort
 from gpubench.settings import Settings, find_project, resolve
-from gpubench.sides import Side
-from gpubench.store import RunWriter, Store, default_folder
+from gpubench.store.abfile import BASE, SIDES, AbRun, Block, SideFacts, SideName, SideRecord
+from gpubench.store.folder import RunWriter, Store, default_folder
 from gpubench.suite import Case
 
 FOLDER = "ab"

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpubench import abjudge
+from gpubench.ab import judge as abjudge
 from gpubench.cli import outcome
 from gpubench.cli.output import from_here
 from gpubench.cli.selfcheck import say_rates
@@ -14,12 +14,12 @@ from gpubench.cli.stored import store_of
 from gpubench.exits import Exit
 from gpubench.keys import KEYS
 from gpubench.report import ab as report
-from gpubench.store import read_measured
+from gpubench.store.folder import read_measured
 
 if TYPE_CHECKING:
-    from gpubench.abfile import AbRun
     from gpubench.cli.screen import Screen
     from gpubench.settings import Settings
+    from gpubench.store.abfile import AbRun
     from gpubench.verdict import Verdict
 
 
@@ -63,7 +63,7 @@ def show_file(
     why: str | None,
 ) -> Exit:
     """As `show`, of a file; one that was broken off passes no gate, as it did not when it was."""
-    from gpubench.abfile import AbRun
+    from gpubench.store.abfile import AbRun
 
     found = read_measured(path)
     assert isinstance(found, AbRun)

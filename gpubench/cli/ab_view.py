@@ -6,11 +6,11 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from gpubench.ab import BlockBegun, BlockEnded, Ended, Event, SideBegun
-from gpubench.abfile import SideRecord
+from gpubench.ab.measure import BlockBegun, BlockEnded, Ended, Event, SideBegun
 from gpubench.cli.live import Live, Silent, line
 from gpubench.report.words import SEPARATOR, counted
 from gpubench.result import FAILED
+from gpubench.store.abfile import SideRecord
 
 if TYPE_CHECKING:
     from gpubench.cli.screen import Screen

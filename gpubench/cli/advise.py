@@ -166,9 +166,9 @@ def _described(
 def _predict(network: Network, gpu: str, dtype: str, json: bool, screen: Screen) -> None:
     """Advice from predicted times."""
     from gpubench.advise import PREDICTED_GAIN, advice, products
-    from gpubench.predict import predictor
+    from gpubench.explain.predict import predictor
     from gpubench.report.advise import Source
-    from gpubench.store import reference_folder
+    from gpubench.store.folder import reference_folder
 
     chosen = predictor(gpu, dtype, reference_folder())
     times = chosen.times(products(network))
@@ -231,8 +231,8 @@ def _selected(network: Network, dtype: str) -> list[Selected]:
 
 
 def _show(found: Advice, times: Times, source: Source, json: bool, screen: Screen) -> None:
-    from gpubench.jsonfile import dumps
     from gpubench.report import advise as report
+    from gpubench.store.jsonfile import dumps
 
     if json:
         screen.document(dumps(report.to_json(found, times, source), indent=1))

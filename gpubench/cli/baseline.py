@@ -10,8 +10,8 @@ from gpubench.cli import options
 from gpubench.cli.help import GroupedCommand, GroupedCommands
 
 if TYPE_CHECKING:
-    from gpubench.baseline import Baseline
     from gpubench.result import Run
+    from gpubench.store.baseline import Baseline
 
 app = typer.Typer(help="Copies of run files to keep with the repository.", cls=GroupedCommands, rich_markup_mode=None)
 
@@ -32,11 +32,11 @@ def save(
     ] = False,
 ) -> None:
     """Keep copies of runs under a name: five of a device tell a regression."""
-    from gpubench.baseline import check_name
     from gpubench.cli.output import from_here
     from gpubench.cli.stored import baselines_of, begin, find, store_of
     from gpubench.errors import UsageError
-    from gpubench.store import read_run
+    from gpubench.store.baseline import check_name
+    from gpubench.store.folder import read_run
 
     check_name(name)
     if replace and add:
@@ -89,10 +89,10 @@ def remove(
 
 
 def _print(found: list[Baseline], json: bool, no_color: bool) -> None:
-    from gpubench.baseline import read
     from gpubench.cli.screen import Screen
     from gpubench.errors import UsageError
     from gpubench.report import baselines as report
+    from gpubench.store.baseline import read
 
     screen = Screen(no_color)
     kept: list[report.Kept] = []
@@ -105,7 +105,7 @@ def _print(found: list[Baseline], json: bool, no_color: bool) -> None:
                 run = error.message
             kept.append(report.Kept(one.name, one.fingerprint, path.name, run))
     if json:
-        from gpubench.jsonfile import dumps
+        from gpubench.store.jsonfile import dumps
 
         screen.document(dumps(report.to_json(kept), indent=1))
     else:

@@ -3,7 +3,6 @@ slower, and say by the exit code whether the build passes."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,19 +13,14 @@ from gpubench.cli.options import JUDGING
 from gpubench.exits import Exit
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection
 
-    from gpubench.baseline import Baselines
+    from gpubench.cli.checked import Checked
     from gpubench.cli.outcome import Wanted
     from gpubench.cli.screen import Screen
     from gpubench.cli.session import Request
-    from gpubench.cli.sides import Sides
     from gpubench.result import Run
-    from gpubench.settings import Settings
     from gpubench.verdict import Judged, Row
-
-BASELINE, PLAN = "main", "ci"
-"""The baseline, and what is measured, where nobody says which."""
 
 
 @options.reading
@@ -72,8 +66,10 @@ def check(
     verbose: options.Verbose = False,
 ) -> Exit:
     """For a build: measure, compare with the baseline, gate."""
-    from gpubench import gate, sides
+    from gpubench import gate
+    from gpubench.ab import sides
     from gpubench.cli import outcome
+    from gpubench.cli.checked import Checked
     from gpubench.cli.confirming import INTERRUPTED, measured
     from gpubench.cli.output import form_of
     from gpubench.cli.session import Request
@@ -95,8 +91,8 @@ def check(
     sides.parse("--base", settings.base)  # wrong ones are known before anything is measured
     wanted = outcome.Wanted(chosen, all_rows, only_changed, export or [], summary, settings.annotate)
     outcome.check_files(wanted.exports, summary)
-    chosen_words, paths = asked(words or [])
-    checked = Checked(settings, baselines_of(settings), chosen_words, device, paths)
+    chosen_words, names = asked(words or [])
+    checked = Checked(settings, baselines_of(settings), chosen_words, device, names)
     request = Request(chosen_words, [], measuring, output=output, silent=True, falls_back=False, begun=checked.begin)
     try:
         code = measured(request)
@@ -109,70 +105,10 @@ def check(
         raise
 
 
-@dataclass
-class Checked:
-    """The run that is checked and what it is held against. `paths` are the only benchmarks (suite/benchmark) whose rows
-    are asked of the baseline; None: all."""
-
-    settings: Settings
-    baselines: Baselines
-    words: Sequence[str]
-    device: str | None
-    paths: Collection[str] | None
-    runs: list[tuple[Run, Path]] = field(default_factory=list)
-    base: list[Run] = field(default_factory=list)
-    base_name: str = ""
-    notes: list[str] = field(default_factory=list)
-    pairs: str | None = None
-    """The file of the A/B measurement that confirmed rows."""
-
-    @property
-    def baseline(self) -> str:
-        """The baseline's name."""
-        return self.settings.baseline or BASELINE
-
-    def begin(self, run: Run, path: Path) -> None:
-        """Before anything is measured: a run that could not be judged is not begun."""
-        from gpubench.cli.sides import kept, within
-        from gpubench.errors import UsageError
-
-        if "quick" in run.tags:
-            raise UsageError("a quick run never gates a build", f"gpubench check {PLAN}, or a plan without quick")
-        if run.settings["in_process"]["value"]:
-            raise UsageError("check measures in processes of its own", "without in_process")
-        unlike = self.settings.host_mismatch == "warn"
-        self.base_name, self.base = kept(self.baseline, run, self.baselines, unlike, self._make)
-        if self.paths is not None:
-            self.base, self.notes = within(self.base, self.paths)
-        self.runs.append((run, path))
-
-    @property
-    def _make(self) -> str:
-        """The command that makes the baseline that is missing."""
-        import shlex
-
-        device = [] if self.device is None else ["--device", self.device]
-        return f"gpubench run {shlex.join([*self.words, *device])} && gpubench baseline save {self.baseline} latest"
-
-    def say_saved(self, screen: Screen) -> None:
-        """Where the run is, which an interruption does not take away."""
-        from gpubench.cli.output import from_here
-
-        for run, path in self.runs:
-            if run.records:
-                screen.say(f"saved {from_here(path)}")
-
-    def sides(self, new: Run) -> Sides:
-        """The baseline, and the run or what stands for it."""
-        from gpubench.cli.output import from_here
-        from gpubench.cli.sides import Sides
-
-        return Sides(self.base, self.base_name, new, from_here(self.runs[0][1]), self.notes)
-
-
 def asked(words: list[str]) -> tuple[list[str], set[str] | None]:
-    """What to measure, and the benchmarks that the baseline is asked for: every one of its rows, unless the words are
-    neither none nor a plan. A plan that no longer has a benchmark of the baseline has lost it."""
+    """What to measure, and the suites and benchmarks (suite/benchmark) whose rows are asked of the baseline: all of
+    them, unless the words are neither none nor a plan. What a plan or a suite no longer has of the baseline is lost."""
+    from gpubench.cli.checked import PLAN
     from gpubench.discovery import Library
     from gpubench.plan import plan_among, select
     from gpubench.settings import find_project
@@ -182,7 +118,9 @@ def asked(words: list[str]) -> tuple[list[str], set[str] | None]:
         return ([] if project is not None and (project.run or project.include) else [PLAN]), None
     if plan_among(words, library, project) is not None:
         return words, None
-    return words, {each.benchmark.path for each in select(words, library, {}, project)}
+    whole = {word: word.endswith(".py") or "/" not in word for word in words}
+    chosen = [(each.benchmark, whole[word]) for word in words for each in select([word], library)]
+    return words, {benchmark.suite if entire else benchmark.path for benchmark, entire in chosen}
 
 
 def _gate(checked: Checked, request: Request, wanted: Wanted, verdicts: Collection[str], screen: Screen) -> Exit:
@@ -228,7 +166,7 @@ def _decided(judged: Judged, run: Run, verdicts: Collection[str]) -> tuple[Exit,
 
 def _advise(checked: Checked, judged: Judged, screen: Screen) -> None:
     """What would decide where the runs of the base cannot."""
-    from gpubench.judge import MIN_HISTORY
+    from gpubench.compare.judge import MIN_HISTORY
 
     if not judged.count("suspect"):
         return

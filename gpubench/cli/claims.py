@@ -10,9 +10,9 @@ from gpubench.cli import options
 from gpubench.cli.stored import begin, find, read, store_of
 
 if TYPE_CHECKING:
+    from gpubench.claims.statements import Statement
     from gpubench.discovery import Library
     from gpubench.result import Run
-    from gpubench.statements import Statement
 
 
 @options.reading
@@ -26,10 +26,10 @@ def claims(
     json: options.JsonOnly = False,
 ) -> None:
     """The lecture's claims: predicted, measured, control, verdict."""
-    from gpubench.claims import stored
+    from gpubench.claims.judge import stored
     from gpubench.discovery import Library
-    from gpubench.jsonfile import dumps, shown
     from gpubench.report import claims as report
+    from gpubench.store.jsonfile import dumps, shown
 
     library = Library()
     statements = library.claims()
@@ -64,7 +64,7 @@ def _chosen(word: str, statements: dict[str, Statement]) -> Statement:
 
 def _judged(run: Run, library: Library, statements: dict[str, Statement]) -> list[dict[str, Any]]:
     """The verdicts of today's rules on the rows of a file. A suite that is not here any more has none."""
-    from gpubench.claims import in_run
+    from gpubench.claims.judge import in_run
 
     suites = {name: library.suite(name) for name in {record.suite for record in run.records} & set(library.names())}
     return in_run(run, statements.values(), suites)
@@ -72,7 +72,7 @@ def _judged(run: Run, library: Library, statements: dict[str, Statement]) -> lis
 
 def _rules(library: Library, statements: dict[str, Statement]) -> set[str]:
     """The claims that there is a rule for, or for those that they are drawn from."""
-    from gpubench.claims import drawn_from
+    from gpubench.claims.judge import drawn_from
 
     own = {claim for suite in library.suites().values() for claim in suite.claims}
     return own | {each.id for each in statements.values() if each.families and drawn_from(each, own)}

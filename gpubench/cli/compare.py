@@ -43,11 +43,11 @@ def compare(
     from gpubench.cli.selfcheck import say_rates
     from gpubench.cli.sides import sides_of
     from gpubench.cli.stored import begin, store_of
+    from gpubench.compare.judge import MIN_HISTORY
     from gpubench.errors import UsageError
-    from gpubench.judge import MIN_HISTORY
     from gpubench.report import comparison_why
     from gpubench.report.ab import deciding
-    from gpubench.store import holds_ab
+    from gpubench.store.folder import holds_ab
 
     chosen = form_of(form, json, outcome.FORMS)
     if why is not None and chosen != "table":

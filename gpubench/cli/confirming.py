@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from gpubench import abjudge, confirm
-from gpubench.abfile import AbRun
+from gpubench import confirm
+from gpubench.ab import judge as abjudge
 from gpubench.cli import ab_session, outcome
 from gpubench.cli.output import from_here
 from gpubench.cli.screen import Screen
@@ -18,10 +18,11 @@ from gpubench.errors import DeviceUnavailable, NotComparable
 from gpubench.exits import Exit
 from gpubench.report.words import counted
 from gpubench.result import Run
+from gpubench.store.abfile import AbRun
 from gpubench.verdict import Judged
 
 if TYPE_CHECKING:
-    from gpubench.cli.check import Checked
+    from gpubench.cli.checked import Checked
 
 FOLDER = "confirmations"
 """The folder of rows measured again, inside that of run files: `latest` stays the run that was checked."""

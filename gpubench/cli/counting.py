@@ -16,7 +16,7 @@ from gpubench.profiling import counting, metrics
 from gpubench.report.words import counted
 from gpubench.result import Record, Run
 from gpubench.settings import Settings
-from gpubench.store import RunWriter
+from gpubench.store.folder import RunWriter
 from gpubench.suite import Case
 from gpubench.units import format_bytes
 

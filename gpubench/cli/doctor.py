@@ -22,7 +22,7 @@ def doctor(
     from gpubench.executor import Bench, WorkerProcess
     from gpubench.report import doctor as report
     from gpubench.report.words import plain
-    from gpubench.store import default_folder
+    from gpubench.store.folder import default_folder
 
     settings, screen = begin(**flags, device=device)
     around = surroundings.look(Path(settings.results or default_folder()))
@@ -50,7 +50,7 @@ def doctor(
     )
     findings, name = diagnose(patient), plain(hello.facts.get("name") or "device")
     if json:
-        from gpubench.jsonfile import dumps
+        from gpubench.store.jsonfile import dumps
 
         screen.document(dumps(report.to_json(findings, name), indent=1))
     else:

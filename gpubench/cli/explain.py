@@ -27,8 +27,8 @@ def explain(
 ) -> None:
     """Why a row has its time, and what to change."""
     from gpubench.errors import UsageError
-    from gpubench.jsonfile import dumps
     from gpubench.report import explain as report
+    from gpubench.store.jsonfile import dumps
 
     if curve and (case is not None or param):
         raise UsageError("--curve is about all rows, CASE and -p about one", "gpubench explain RUN --curve")

@@ -59,7 +59,7 @@ def check_files(exports: Sequence[str], summary: str | None) -> None:
 
 def judged(sides: Sides, settings: Settings) -> Judged:
     """Both sides compared by the project's rules, with what reports say of each."""
-    from gpubench.compare import compare
+    from gpubench.compare.runs import compare
     from gpubench.report import comparison
 
     found = compare(sides.base, sides.new, settings.margin, settings.margins, settings.host_mismatch)

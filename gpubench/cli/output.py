@@ -36,7 +36,7 @@ def check_exports(exports: Iterable[str], roofline: bool = False) -> None:
 
 def check_writable(flag: str, name: str) -> None:
     """UsageError where a file cannot be written: its folder is not there, or not ours to write in."""
-    from gpubench.jsonfile import shown
+    from gpubench.store.jsonfile import shown
 
     path = Path(name).absolute()
     if not path.parent.is_dir():
@@ -73,7 +73,7 @@ def write_exports(run: Run, exports: Iterable[str], screen: Screen, roofline: bo
 
 def from_here(path: Path) -> str:
     """A path for the user: from where they stand if it is below that."""
-    from gpubench.jsonfile import shown
+    from gpubench.store.jsonfile import shown
 
     try:
         return shown(path.absolute().relative_to(Path.cwd()))

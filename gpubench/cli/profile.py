@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from gpubench.profiling.pages import Profile
     from gpubench.result import Record, Run
     from gpubench.settings import Settings
-    from gpubench.store import Store
+    from gpubench.store.folder import Store
 
 FOLDER = "profiles"
 """The folder of profiles, inside that of run files: there `latest` stays the last run that was measured."""
@@ -64,7 +64,7 @@ def profile(
     from gpubench.errors import UsageError
     from gpubench.profiling import metrics, pages
     from gpubench.profiling import trace as tracing
-    from gpubench.store import Store
+    from gpubench.store.folder import Store
 
     chosen = metrics.chosen(counters, counter_set)
     closer = pages.chosen(section or [], source)
@@ -124,7 +124,7 @@ def _count(row: _Row, chosen: Sequence[Counter], closer: Profile, folder: Store,
     from gpubench.cli.output import check_writable, from_here
     from gpubench.errors import DeviceUnavailable
     from gpubench.profiling import counting
-    from gpubench.store import RunWriter
+    from gpubench.store.folder import RunWriter
 
     screen = row.screen
     begun = _head(row)
@@ -148,8 +148,8 @@ def _count(row: _Row, chosen: Sequence[Counter], closer: Profile, folder: Store,
     for line in found.problems:
         screen.warn(f"gpubench: {line}")
     if row.json:
-        from gpubench.jsonfile import dumps
-        from gpubench.runfile import record_to_json
+        from gpubench.store.jsonfile import dumps
+        from gpubench.store.runfile import record_to_json
 
         screen.document(dumps(record_to_json(begun.records[0]), indent=1))
     else:
@@ -179,7 +179,7 @@ def _trace(row: _Row, file: str, calls: int) -> None:
         tell=teller(screen, row.settings),
     )
     if row.json:
-        from gpubench.jsonfile import dumps
+        from gpubench.store.jsonfile import dumps
 
         screen.document(dumps({"record": row.record.id, "trace": from_here(path), **found}, indent=1))
     else:

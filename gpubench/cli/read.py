@@ -13,10 +13,10 @@ from gpubench.exits import Exit
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from gpubench.claims.statements import Statement
     from gpubench.discovery import Library
     from gpubench.result import Run
-    from gpubench.statements import Statement
-    from gpubench.store import Store
+    from gpubench.store.folder import Store
     from gpubench.suite import Suite
 
 
@@ -78,7 +78,7 @@ def roofline(
     write_exports(found, export or [], screen, roofline=True)
     view = report.view(found)
     if chosen == "json":
-        from gpubench.jsonfile import dumps
+        from gpubench.store.jsonfile import dumps
 
         screen.document(dumps(report.to_json(view), indent=1))
     elif chosen == "md":
@@ -113,7 +113,7 @@ def list_(
     if not suites and not plans and not claims:
         raise UsageError(f"nothing is called {pattern!r}", "gpubench list")
     if json:
-        from gpubench.jsonfile import dumps
+        from gpubench.store.jsonfile import dumps
 
         screen.document(dumps(listing.to_json(suites, plans, claims), indent=1))
     else:
@@ -161,7 +161,7 @@ def info(
             "environment": environment.watched_variables(os.environ),
         }
     if json:
-        from gpubench.jsonfile import dumps
+        from gpubench.store.jsonfile import dumps
 
         screen.document(dumps(report.to_json(facts), indent=1))
     else:
@@ -170,8 +170,8 @@ def info(
 
 def schema() -> None:
     """The JSON Schema of a run file."""
-    from gpubench import runfile
-    from gpubench.jsonfile import dumps
+    from gpubench.store import runfile
+    from gpubench.store.jsonfile import dumps
 
     typer.echo(dumps(runfile.schema(), indent=1))
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from gpubench.cli.screen import Screen
     from gpubench.result import Run
     from gpubench.settings import Settings
-    from gpubench.store import Store
+    from gpubench.store.folder import Store
 
 HTML = ".html"
 WORDS_HELP = f"The run: {options.RUN_WORDS}; the file of ab. Several: a comparison, of which the last is new."
@@ -34,7 +34,7 @@ def report(
     from gpubench.cli.output import check_writable
     from gpubench.cli.sides import held
     from gpubench.errors import UsageError
-    from gpubench.store import holds_ab
+    from gpubench.store.folder import holds_ab
 
     if output is None:
         raise UsageError("a report needs a file", "gpubench report latest -o report.html")
@@ -55,9 +55,9 @@ def report(
 
 def write_run(run: Run, path: Path) -> None:
     """Write the report of one run, in the form of the file's suffix."""
-    from gpubench.claims import stored
-    from gpubench.jsonfile import write_atomic
+    from gpubench.claims.judge import stored
     from gpubench.report import export, junit
+    from gpubench.store.jsonfile import write_atomic
 
     form = _form_of_run(path)
     stored(run, "this run")
@@ -109,8 +109,8 @@ def open_in_browser(path: Path, screen: Screen) -> None:
 def _form_of_run(path: Path) -> str:
     """The suffix of a report of one run; UsageError, naming the known ones, for any other."""
     from gpubench.errors import UsageError
-    from gpubench.jsonfile import shown
     from gpubench.report import export
+    from gpubench.store.jsonfile import shown
 
     known = list(dict.fromkeys([HTML, ".xml", *export.RUN]))
     form = next((each for each in known if path.name.lower().endswith(each) and len(path.name) > len(each)), None)
@@ -128,8 +128,8 @@ def _compared(words: list[str], settings: Settings, store: Store, screen: Screen
     from gpubench import gate
     from gpubench.cli import outcome
     from gpubench.cli.sides import sides_of
-    from gpubench.jsonfile import write_atomic
     from gpubench.report import comparison_forms
+    from gpubench.store.jsonfile import write_atomic
 
     form = _form_of_comparison(path)
     sides = sides_of(words, settings.baseline, store, screen)
@@ -145,13 +145,14 @@ def _compared(words: list[str], settings: Settings, store: Store, screen: Screen
 
 def _measured_in_pairs(file: Path, settings: Settings, screen: Screen, path: Path) -> None:
     """Write the report of an A/B measurement, judged as `compare` judges its file."""
-    from gpubench import abjudge, gate
-    from gpubench.abfile import AbRun
+    from gpubench import gate
+    from gpubench.ab import judge as abjudge
     from gpubench.cli import outcome
     from gpubench.cli.ab_show import margin_given
-    from gpubench.jsonfile import write_atomic
     from gpubench.report import comparison_forms
-    from gpubench.store import read_measured
+    from gpubench.store.abfile import AbRun
+    from gpubench.store.folder import read_measured
+    from gpubench.store.jsonfile import write_atomic
 
     form = _form_of_comparison(path)
     found = read_measured(file)
@@ -171,8 +172,8 @@ def _measured_in_pairs(file: Path, settings: Settings, screen: Screen, path: Pat
 def _form_of_comparison(path: Path) -> str:
     """The suffix of a report of a comparison; UsageError, naming the known ones, for any other."""
     from gpubench.errors import UsageError
-    from gpubench.jsonfile import shown
     from gpubench.report import charts, comparison_forms
+    from gpubench.store.jsonfile import shown
 
     suffix, known = path.suffix.lower(), [HTML, *comparison_forms.SUFFIXES]
     if suffix not in known:

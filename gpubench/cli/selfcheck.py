@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Literal
 
-    from gpubench.calibration import Equal, Rule, Slower
     from gpubench.cli.screen import Screen
     from gpubench.executor import Executor, Hello
-    from gpubench.pool import Pool
     from gpubench.result import Run
-    from gpubench.selfcheck import Planned
+    from gpubench.selfcheck.measure import Planned
+    from gpubench.selfcheck.pool import Pool
+    from gpubench.store.calibration import Equal, Rule, Slower
 
     Check = Literal["aa", "inject"]
 
@@ -71,13 +71,13 @@ def _check(
     import time
     from contextlib import closing
 
-    from gpubench import selfcheck
     from gpubench.cli.output import from_here
     from gpubench.cli.stored import begin, store_of
     from gpubench.discovery import Library
     from gpubench.executor import WorkerProcess
     from gpubench.report import selfcheck as report
-    from gpubench.splits import left_out
+    from gpubench.selfcheck import measure as selfcheck
+    from gpubench.selfcheck.splits import left_out
 
     settings, screen = begin(**flags, device=device)
     wanted, seconds = _asked(processes, budget)
@@ -103,7 +103,7 @@ def _check(
     found = _judge(check, pool, rows)
     name, kept = _keep(folder, hello, found)
     if json:
-        from gpubench.jsonfile import dumps
+        from gpubench.store.jsonfile import dumps
 
         screen.document(dumps(report.to_json(check, name, found, from_here(pool.path)), indent=1))
     else:
@@ -138,7 +138,7 @@ def _judge(check: Check, pool: Pool, rows: Planned) -> Equal | Slower:
     """What a pool says. NothingMeasured where it is too small."""
     from gpubench import environment
     from gpubench.errors import NothingMeasured
-    from gpubench.splits import LEAST_PROCESSES, equal_code, more_work
+    from gpubench.selfcheck.splits import LEAST_PROCESSES, equal_code, more_work
 
     if len(pool.runs) < LEAST_PROCESSES:
         few = f"{len(pool.runs)} processes so far, {LEAST_PROCESSES} at least"
@@ -153,7 +153,7 @@ def _judge(check: Check, pool: Pool, rows: Planned) -> Equal | Slower:
 def _keep(folder: Path, hello: Hello, found: Equal | Slower) -> tuple[str, Path]:
     """Keep what was found of a device, for `compare` and `ab` to tell: the device's name, and the file."""
     from gpubench import ceilings
-    from gpubench.calibration import Calibration, Equal, keep
+    from gpubench.store.calibration import Calibration, Equal, keep
 
     name = str(hello.facts.get("name") or hello.facts["kind"])
     entry = Calibration(name, aa=found) if isinstance(found, Equal) else Calibration(name, inject=found)
@@ -162,10 +162,11 @@ def _keep(folder: Path, hello: Hello, found: Equal | Slower) -> tuple[str, Path]
 
 def say_rates(folder: Path, run: Run, rule: Rule, screen: Screen) -> None:
     """Tell, in a line, how often this rule was wrong on a run's device, where a self-check has found out."""
-    from gpubench import calibration, ceilings
+    from gpubench import ceilings
     from gpubench.errors import UsageError
     from gpubench.report.selfcheck import sentence
     from gpubench.report.words import device_word
+    from gpubench.store import calibration
 
     try:
         kept = calibration.read(folder, ceilings.key(run.device, run.software))
@@ -181,7 +182,7 @@ def _asked(processes: str | None, budget: str | None) -> tuple[int, float]:
     """The processes that a pool is to have, and the seconds for it. UsageError for what cannot be taken."""
     from gpubench.errors import UsageError
     from gpubench.keys import Seconds, Whole
-    from gpubench.splits import LEAST_PROCESSES
+    from gpubench.selfcheck.splits import LEAST_PROCESSES
 
     sides = f"{LEAST_PROCESSES} at least: two sides of {LEAST_PROCESSES // 2}"
     try:

@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
-from gpubench import ceilings, claims, doctor, environment, surroundings
+from gpubench import ceilings, doctor, environment, surroundings
+from gpubench.claims import judge as claims
 from gpubench.cli.counting import count_rows
 from gpubench.cli.live import terminal_restored, view
 from gpubench.cli.output import check_exports, from_here, show_run, write_exports
@@ -20,7 +21,6 @@ from gpubench.discovery import Library
 from gpubench.errors import DeviceLost, GpubenchError, NothingMeasured, UsageError
 from gpubench.executor import Bench, Executor, InProcess, WorkerProcess
 from gpubench.exits import Exit, first
-from gpubench.jsonfile import dumps
 from gpubench.params import parse_params
 from gpubench.plan import Selected, cases, plan_among, select
 from gpubench.report.closing import closing_lines
@@ -30,7 +30,8 @@ from gpubench.runner import Effort, run
 from gpubench.sampling import Stopping
 from gpubench.settings import Settings, find_project, resolve
 from gpubench.steady import LEAST_S
-from gpubench.store import RunWriter, Store, default_folder
+from gpubench.store.folder import RunWriter, Store, default_folder
+from gpubench.store.jsonfile import dumps
 from gpubench.suite import Case
 from gpubench.sustained import LEAST_MEASURED_S
 

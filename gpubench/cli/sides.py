@@ -7,15 +7,15 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from gpubench.baseline import Baseline, Baselines, fingerprint_of, read
 from gpubench.cli.output import from_here
 from gpubench.cli.screen import Screen
-from gpubench.comparable import run_mismatches
+from gpubench.compare.comparable import run_mismatches
 from gpubench.errors import NotComparable, NothingMeasured, UsageError
-from gpubench.jsonfile import shown
 from gpubench.report.words import counted
 from gpubench.result import Run
-from gpubench.store import Store, read_run, read_runs, reference_files, reference_folder
+from gpubench.store.baseline import Baseline, Baselines, fingerprint_of, read
+from gpubench.store.folder import Store, read_run, read_runs, reference_files, reference_folder
+from gpubench.store.jsonfile import shown
 from gpubench.suite import name_of
 
 
@@ -86,10 +86,14 @@ def kept(name: str, new: Run, baselines: Baselines, unlike: bool, make: str) -> 
     return _named(one), [read(path) for path in one.paths]
 
 
-def within(runs: Sequence[Run], paths: Collection[str]) -> tuple[list[Run], list[str]]:
-    """The runs with their rows of these benchmarks (suite/benchmark) alone, and what a reader must know of the rest."""
+def within(runs: Sequence[Run], names: Collection[str]) -> tuple[list[Run], list[str]]:
+    """The runs with their rows of these suites and benchmarks (suite/benchmark) alone, and what a reader must know of
+    the rest."""
     chosen = [
-        replace(run, records=[record for record in run.records if f"{record.suite}/{record.benchmark}" in paths])
+        replace(
+            run,
+            records=[each for each in run.records if {each.suite, f"{each.suite}/{each.benchmark}"} & {*names}],
+        )
         for run in runs
     ]
     left = len(runs[-1].records) - len(chosen[-1].records)

@@ -8,11 +8,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from gpubench.baseline import Baselines
     from gpubench.cli.screen import Screen
     from gpubench.result import Record, Run
     from gpubench.settings import Settings
-    from gpubench.store import Store
+    from gpubench.store.baseline import Baselines
+    from gpubench.store.folder import Store
 
 SAID = 5
 """Rows named where a word means several."""
@@ -32,14 +32,14 @@ def begin(**flags: object) -> tuple[Settings, Screen]:
 
 def store_of(settings: Settings) -> Store:
     """Where runs live, and the project's baselines."""
-    from gpubench.store import Store, default_folder
+    from gpubench.store.folder import Store, default_folder
 
     return Store(settings.results or default_folder(), baselines_of(settings))
 
 
 def baselines_of(settings: Settings) -> Baselines:
     """The project's baselines."""
-    from gpubench.baseline import FOLDER, Baselines
+    from gpubench.store.baseline import FOLDER, Baselines
 
     return Baselines(settings.project / FOLDER)
 
@@ -47,7 +47,7 @@ def baselines_of(settings: Settings) -> Baselines:
 def find(word: str | None, store: Store, screen: Screen) -> Path:
     """The file a word means; the latest where there is none, said on stderr."""
     from gpubench.cli.output import from_here
-    from gpubench.store import reference_folder
+    from gpubench.store.folder import reference_folder
 
     path = store.resolve("latest" if word is None else word, reference_folder())
     if word is None:
@@ -93,7 +93,7 @@ def _words(record: Record) -> set[str]:
 
 def read(path: Path, screen: Screen) -> Run:
     """The run of a file; one that is not complete is said on stderr."""
-    from gpubench.store import read_run
+    from gpubench.store.folder import read_run
 
     run = read_run(path)
     if run.status != "complete":

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gpubench import jsonfile
 from gpubench.executor import LISTEN_S, OPEN_TIMEOUT, with_our_package
+from gpubench.store import jsonfile
 
 ENDING_S = 60.0
 """Seconds that a process may take to write what it found, once its last case has ended."""

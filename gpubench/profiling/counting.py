@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from gpubench import jsonfile, surroundings
+from gpubench import surroundings
 from gpubench.profiling import child, ncu, pages, rawpage
 from gpubench.profiling.child import Failed, Watch
 from gpubench.profiling.matching import Match, match
@@ -24,6 +24,7 @@ from gpubench.profiling.metrics import Counter, Wanted
 from gpubench.profiling.pages import Profile
 from gpubench.profiling.rawpage import Counted
 from gpubench.result import KernelSeen
+from gpubench.store import jsonfile
 from gpubench.suite import Case
 
 COPY = "copy"

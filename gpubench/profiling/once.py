@@ -17,7 +17,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
-from gpubench import jsonfile
 from gpubench.devices import Batch, Call, Device
 from gpubench.discovery import load_suite
 from gpubench.errors import CaseError, DeviceLost, GpubenchError, Skip
@@ -26,6 +25,7 @@ from gpubench.profiling.rawpage import LABEL
 from gpubench.result import Conditions, Record, Timer
 from gpubench.runner import Effort, measure
 from gpubench.sampling import Stopping
+from gpubench.store import jsonfile
 from gpubench.suite import Case, Suite
 from gpubench.workload import Workload
 

@@ -9,11 +9,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from gpubench import __version__, jsonfile
+from gpubench import __version__
 from gpubench.errors import CaseError, UsageError
 from gpubench.profiling import child
 from gpubench.profiling.child import Failed, Tell, Watch
 from gpubench.profiling.counting import Job, request_of
+from gpubench.store import jsonfile
 
 MOST_CALLS = 1000
 """Of one trace: more of the same says no more."""

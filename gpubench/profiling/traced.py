@@ -12,12 +12,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from gpubench import jsonfile
 from gpubench.devices import Device
 from gpubench.errors import DeviceLost, GpubenchError
 from gpubench.profiling.once import Once, OneCall, Tell, answer, opened, record_of
 from gpubench.profiling.timeline import Timeline, document, spent, timeline
 from gpubench.result import Conditions
+from gpubench.store import jsonfile
 from gpubench.workload import Workload
 
 MOST_SPENT = 50

@@ -6,11 +6,11 @@ import textwrap
 from collections.abc import Container, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from gpubench.claims import counted, limit_words, words_of
+from gpubench.claims.judge import counted, limit_words, words_of
+from gpubench.claims.statements import Statement
 from gpubench.finding import TIMES, Estimate
 from gpubench.report.words import SEPARATOR, device_name, plain
 from gpubench.result import Record, Run
-from gpubench.statements import Statement
 from gpubench.units import exact_digits, format_duration, format_rate, three_digits
 
 if TYPE_CHECKING:

@@ -10,11 +10,11 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from gpubench import jsonfile
 from gpubench.errors import UsageError
 from gpubench.report import comparison
 from gpubench.report.words import counted, markdown_row, plain
 from gpubench.result import Record
+from gpubench.store import jsonfile
 from gpubench.verdict import Change, Judged, Row
 
 SCHEMA = "gpubench.comparison/1"
@@ -84,7 +84,7 @@ def to_json(judged: Judged, failing: Iterable[Row]) -> dict[str, Any]:
     `counts`, of each verdict there is; `notes`; `details`, among them `exit_code` and `fail_on`; `rows`, worst first.
     A row has `id`, `conditions`, `verdict`, `fails` (the build), `reason`, `mismatches`, `subject`, `hints`, `changes`
     (a metric each: `ratio` is new/base, with `low` and `high` where its interval is known, `loss` is ln of how much
-    worse) and both sides, null where there is none; one measured in pairs also has `paired`, see `gpubench.abjudge`.
+    worse) and both sides, null where there is none; one measured in pairs also has `paired`, see `gpubench.ab.judge`.
     """
     fails = {id(row) for row in failing}
     counts = {verdict: count for verdict in comparison.ORDER if (count := judged.count(verdict))}

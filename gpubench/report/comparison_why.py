@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from gpubench.compare.judge import margin_of
 from gpubench.errors import UsageError
-from gpubench.judge import margin_of
 from gpubench.nearest import did_you_mean
 from gpubench.report import comparison
 from gpubench.report.table import time_words

@@ -1,6 +1,6 @@
 """Explanations as text and as JSON values: one row, or the falls of a run's curves.
 
-The rules are in `gpubench.reasons` and `gpubench.drops`; here they get the roofs and the sweeps of the run.
+The rules are in `gpubench.explain`, `reasons` and `drops`; here they get the roofs and the sweeps of the run.
 """
 
 from __future__ import annotations
@@ -10,11 +10,12 @@ from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from gpubench import drops, explain, limits
-from gpubench.explain import Explanation, Neighbour
-from gpubench.fitted import Fitted, recognised
+from gpubench.explain import drops, limits
+from gpubench.explain import rows as explain
+from gpubench.explain.fitted import Fitted, recognised
+from gpubench.explain.reason import Rated, Roof
+from gpubench.explain.rows import Explanation, Neighbour
 from gpubench.model import catalog
-from gpubench.reason import Rated, Roof
 from gpubench.report.rows import best_ceiling, dtype_of, number
 from gpubench.report.sweep import Sweep, sweeps
 from gpubench.report.words import SEPARATOR, conditions_words, counted, device_name, plain

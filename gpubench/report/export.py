@@ -9,11 +9,11 @@ from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
-from gpubench import jsonfile, runfile
 from gpubench.errors import UsageError
 from gpubench.report.rows import groups
 from gpubench.report.words import counted, markdown_row
 from gpubench.result import Record, Run
+from gpubench.store import jsonfile, runfile
 
 if TYPE_CHECKING:
     from gpubench.report.charts import Picture

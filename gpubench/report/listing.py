@@ -7,9 +7,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gpubench.claims.statements import Statement
 from gpubench.report.words import counted, plain
 from gpubench.result import CONDITIONS, WAY, Param
-from gpubench.statements import Statement
 from gpubench.suite import Axis, Benchmark, Suite
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from gpubench import limits
+from gpubench.explain import limits
 from gpubench.report import pages
 from gpubench.report.grid import Column, Grid
 from gpubench.report.words import SEPARATOR, conditions_words, device_name, plain

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from gpubench.calibration import (
+from gpubench.report.words import SEPARATOR, counted, plain
+from gpubench.store.calibration import (
     COVERED,
     FIRM,
     LEAST_FOUND,
@@ -17,7 +18,6 @@ from gpubench.calibration import (
     Rule,
     Slower,
 )
-from gpubench.report.words import SEPARATOR, counted, plain
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

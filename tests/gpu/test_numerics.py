@@ -13,7 +13,7 @@ pytest.importorskip("cupy")
 
 from machine_rows import SUITES, row  # noqa: E402
 
-from gpubench import claims  # noqa: E402
+from gpubench.claims import judge as claims  # noqa: E402
 from gpubench.devices.cuda import CudaDevice  # noqa: E402
 from gpubench.discovery import Library  # noqa: E402
 from gpubench.result import Record, Run  # noqa: E402

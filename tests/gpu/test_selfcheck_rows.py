@@ -12,11 +12,11 @@ if not torch.cuda.is_available():
     pytest.skip("needs a CUDA device", allow_module_level=True)
 pytest.importorskip("cupy")
 
-from gpubench import selfcheck  # noqa: E402
 from gpubench.discovery import Library  # noqa: E402
 from gpubench.executor import WorkerProcess  # noqa: E402
-from gpubench.pool import Pool  # noqa: E402
 from gpubench.result import Run  # noqa: E402
+from gpubench.selfcheck import measure as selfcheck  # noqa: E402
+from gpubench.selfcheck.pool import Pool  # noqa: E402
 
 
 @pytest.fixture(scope="module")

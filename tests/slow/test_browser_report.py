@@ -15,13 +15,14 @@ from typing import Any
 import pytest
 from browser import browser, media, phone, required, said, show, violations
 
-from gpubench import abjudge, runfile
-from gpubench.abfile import AbRun
+from gpubench.ab import judge as abjudge
 from gpubench.cli.report import write_run
-from gpubench.compare import compare
+from gpubench.compare.runs import compare
 from gpubench.report.html import comparison, paired
 from gpubench.result import Run
-from gpubench.store import read_measured, read_run, read_runs
+from gpubench.store import runfile
+from gpubench.store.abfile import AbRun
+from gpubench.store.folder import read_measured, read_run, read_runs
 from gpubench.suite import record_id
 
 REFERENCE = Path(__file__).resolve().parents[2] / "results" / "reference" / "h200"

@@ -9,7 +9,7 @@ import statistics
 
 import pytest
 
-from gpubench.compare import compare
+from gpubench.compare.runs import compare
 from gpubench.result import Conditions, Metric, Record, Run
 from gpubench.stats import median_interval, prediction_interval, ratio_interval
 from gpubench.verdict import Judged

@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from gpubench import paired
-from gpubench.paired import ALPHA, LOOKS, Paired, PairedVerdict, settle
+from gpubench.ab import paired
+from gpubench.ab.paired import ALPHA, LOOKS, Paired, PairedVerdict, settle
 
 QUIET, USUAL, LOUD = (0.003, 0.002, 0.001), (0.005, 0.005, 0.01), (0.01, 0.01, 0.03)
 SAMPLES = 20

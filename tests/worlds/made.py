@@ -13,7 +13,8 @@ from typing import Any
 
 from builders import GPU, make_ceilings, make_record, make_run
 
-from gpubench import Metric, claims
+from gpubench import Metric
+from gpubench.claims import judge as claims
 from gpubench.discovery import Library
 from gpubench.result import Ceiling, Record
 from gpubench.suite import Suite

@@ -11,13 +11,13 @@ from typing import Any
 from xml.sax.saxutils import escape
 
 from gpubench.errors import UsageError
-from gpubench.jsonfile import write_atomic
 from gpubench.report.charts.frame import HEIGHT, WIDTH
 from gpubench.report.charts.marks import Layer, silent
 from gpubench.report.charts.theme import Mode, config, on
 from gpubench.report.figures.shapes import Heading
 from gpubench.report.placing import wrapped
 from gpubench.report.words import SEPARATOR, plain
+from gpubench.store.jsonfile import write_atomic
 
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 PNG_SCALE = 2

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from gpubench import drops
-from gpubench.fitted import Fitted
+from gpubench.explain import drops
+from gpubench.explain.fitted import Fitted
 from gpubench.report.sweep import Sweep
 from gpubench.report.words import SEPARATOR
 from gpubench.result import Run

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gpubench import runfile
 from gpubench.report import charts, comparison, info
 from gpubench.report.html import figures
 from gpubench.report.html.markup import Child, Markup, folded, join, lines, table, tag
@@ -14,6 +13,7 @@ from gpubench.report.html.page import Page, Section
 from gpubench.report.html.run import file_name
 from gpubench.report.words import SEPARATOR, counted, device_name, plain
 from gpubench.result import Run
+from gpubench.store import runfile
 from gpubench.verdict import Judged, Row
 
 TONES: Mapping[str, Tone] = {

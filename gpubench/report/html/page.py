@@ -12,8 +12,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
-from gpubench import __version__, embedded, jsonfile
+from gpubench import __version__
 from gpubench.report.html.markup import Child, Markup, join, tag
+from gpubench.store import embedded, jsonfile
 
 ASSETS = Path(__file__).parent / "assets"
 What = Literal["run", "comparison", "measurement"]

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from gpubench import runfile
-from gpubench.abfile import SIDES, AbRun, Block
-from gpubench.abjudge import name_of_side
+from gpubench.ab.judge import name_of_side
 from gpubench.report import comparison, info
 from gpubench.report.html.comparison import MEANING, changes, head, verdict
 from gpubench.report.html.markup import Markup, folded, join, lines, table, tag
@@ -15,6 +13,8 @@ from gpubench.report.html.overview import MARKS, Tone
 from gpubench.report.html.page import Page, Section
 from gpubench.report.html.run import file_name
 from gpubench.report.words import SEPARATOR, counted, device_name, plain
+from gpubench.store import runfile
+from gpubench.store.abfile import SIDES, AbRun, Block
 from gpubench.verdict import Judged
 
 SURELY: Mapping[str, str] = {
@@ -31,7 +31,7 @@ METHOD = (
 
 
 def report(judged: Judged, found: AbRun) -> bytes:
-    """The page; `judged` is what `gpubench.abjudge` says of `found`, which the page holds."""
+    """The page; `judged` is what `gpubench.ab.judge` says of `found`, which the page holds."""
     device = device_name(found)
     drawings, sections = changes(judged, device)
     sections += [

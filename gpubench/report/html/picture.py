@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from gpubench import runfile
 from gpubench.report.charts import Picture
 from gpubench.report.html import figures, overview
 from gpubench.report.html.page import Page, Section
 from gpubench.report.html.run import file_name
 from gpubench.report.words import SEPARATOR
 from gpubench.result import Run
+from gpubench.store import runfile
 
 
 def page(run: Run, picture: Picture) -> bytes:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gpubench.errors import UsageError
-from gpubench.jsonfile import read_bytes
+from gpubench.store.jsonfile import read_bytes
 
 
 @dataclass(frozen=True)

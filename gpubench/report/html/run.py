@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from gpubench import runfile
 from gpubench.report import charts, roofline
 from gpubench.report.html import figures, method, overview, suites, verdicts
 from gpubench.report.html.markup import Markup, folded, join, table, tag
@@ -12,6 +11,7 @@ from gpubench.report.html.page import Page, Section
 from gpubench.report.html.questions import Question
 from gpubench.report.words import SEPARATOR, device_name, plain
 from gpubench.result import Run
+from gpubench.store import runfile
 from gpubench.units import format_rate, three_digits
 
 ROOFLINE, CURVE, CLAIMS, SAMPLES = "roofline", "curve", "claims", "samples"
@@ -20,7 +20,7 @@ ROOFLINE, CURVE, CLAIMS, SAMPLES = "roofline", "curve", "claims", "samples"
 
 def report(run: Run, statements: verdicts.Statements, questions: Mapping[str, Question]) -> bytes:
     """The page. `questions` are those of the run's suites, `statements` the claims in words; the verdicts of the run
-    must be those that `gpubench.claims.stored` lets pass."""
+    must be those that `gpubench.claims.judge.stored` lets pass."""
     drawings, placed = figures.document(charts.pictures(run))
     own = {heading.id: place for heading, place in placed if heading.id in (ROOFLINE, CURVE, CLAIMS, SAMPLES)}
     of_suite: dict[str, list[Markup]] = {}

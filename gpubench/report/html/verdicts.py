@@ -6,12 +6,12 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from gpubench.claims.statements import Statement
 from gpubench.report import claims
 from gpubench.report.html.markup import Child, Markup, facts, folded, join, lines, table, tag
 from gpubench.report.html.overview import MARKS, Tone
 from gpubench.report.words import counted
 from gpubench.result import Run
-from gpubench.statements import Statement
 
 Judged = Mapping[str, Any]
 Statements = Mapping[str, Statement]

@@ -1,7 +1,7 @@
 """The run file `gpubench.run/1`: a Run as JSON, and back with every key, type and rule checked.
 
 The text is one JSON document with one line per key and one line per record, so that a run file can be searched and
-compared by line. The journal (`gpubench.journal`) is made of the same lines.
+compared by line. The journal (`gpubench.store.journal`) is made of the same lines.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from gpubench import jsonfile
 from gpubench.errors import UsageError
 from gpubench.nearest import did_you_mean
 from gpubench.result import SCHEMA, Ceiling, Conditions, Record, Run
+from gpubench.store import jsonfile
 from gpubench.suite import name_of, record_id
 
 if TYPE_CHECKING:

@@ -14,10 +14,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from gpubench import jsonfile, runfile
 from gpubench.errors import NothingMeasured, UsageError
 from gpubench.nearest import did_you_mean
 from gpubench.result import Run
+from gpubench.store import jsonfile, runfile
 
 FOLDER = "gpubench-baselines"
 """The folder of baselines, below the project's."""

@@ -79,7 +79,7 @@ def package() -> Iterator[Path]:
     """A folder in which another interpreter finds this gpubench and nothing else: where gpubench is installed, this
     interpreter's torch lies beside it and would be taken for the other's."""
     with tempfile.TemporaryDirectory(prefix="gpubench-ab-") as place:
-        (Path(place) / "gpubench").symlink_to(Path(__file__).resolve().parent)
+        (Path(place) / "gpubench").symlink_to(Path(__file__).resolve().parents[1])
         yield Path(place)
 
 

@@ -11,10 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
-from gpubench.causes import number, own_stopwatch
+from gpubench.compare.causes import number, own_stopwatch
+from gpubench.explain.reason import Case, Kind, Reason
 from gpubench.model import roofline
 from gpubench.model.kernel_facts import Family, facts
-from gpubench.reason import Case, Kind, Reason
 from gpubench.result import KernelSeen, Record
 from gpubench.telemetry import beside_mhz
 from gpubench.units import format_bytes, format_duration, three_digits

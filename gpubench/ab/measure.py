@@ -2,7 +2,7 @@
 balanced and known from a seed.
 
 `run` yields what happens; saving, progress and printing are loops around it. What it all means is for
-`gpubench.abjudge`.
+`gpubench.ab.judge`.
 """
 
 from __future__ import annotations
@@ -13,12 +13,14 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 
-from gpubench import abpairs, paired, runner
-from gpubench.abfile import BASE, NEW, UNFINISHED, AbRun, Block, Ending, SideName, SideRecord, sided
+from gpubench import runner
+from gpubench.ab import paired
+from gpubench.ab import pairs as abpairs
 from gpubench.errors import NotComparable
 from gpubench.executor import Executor
 from gpubench.result import Record, Run
 from gpubench.runner import Effort, Progress, Started
+from gpubench.store.abfile import BASE, NEW, UNFINISHED, AbRun, Block, Ending, SideName, SideRecord, sided
 from gpubench.suite import Case
 
 BLOCKS = 10

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gpubench.errors import UsageError
+from gpubench.explain.fitted import Fitted
 from gpubench.finding import Estimate, exactly
-from gpubench.fitted import Fitted
 from gpubench.model import catalog, launches, matmul, matmul_fit, matmul_time, precision
 from gpubench.model.catalog import Chip
 from gpubench.model.kernel_facts import Facts, facts
@@ -23,7 +23,7 @@ from gpubench.model.linear import Product
 from gpubench.model.matmul_time import BEGIN, Constants, Machine
 from gpubench.nearest import did_you_mean
 from gpubench.result import USUAL, Run
-from gpubench.store import read_run
+from gpubench.store.folder import read_run
 
 TILES = ((256, 128), (128, 256), (128, 128), (128, 64), (64, 64))
 """Tiles that every library has (CUTLASS: "Efficient GEMM"; NVIDIA: "Matrix Multiplication Background User's Guide")."""

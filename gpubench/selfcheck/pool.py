@@ -11,8 +11,8 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from gpubench import jsonfile, runfile
 from gpubench.result import Run
+from gpubench.store import jsonfile, runfile
 
 FOLDER = "selfcheck"
 """Beside the run files."""

@@ -18,11 +18,8 @@ from gpubench.devices import Call, Comparison, Launch, pacing
 from gpubench.errors import CaseError, DeviceLost, OutOfMemory, TimerFailed, Unsupported
 from gpubench.result import Conditions, KernelSeen, Metric, Timer
 from gpubench.steady import Group
-from gpubench.testing_nvml import FAKE_ANSWERS, FAKE_FIELDS, FakeGpu, FakeNvml, FakeNvmlError
-from gpubench.testing_timers import SAMPLERS, FakeSampler
+from gpubench.testing.timers import SAMPLERS, FakeSampler
 from gpubench.workload import Kernel, Workload
-
-__all__ = ["FAKE_ANSWERS", "FAKE_FIELDS", "FakeDevice", "FakeGpu", "FakeNvml", "FakeNvmlError", "FakeSampler"]
 
 ITEMSIZE = {"float64": 8, "float32": 4, "tf32": 4, "float16": 2, "bfloat16": 2, "int32": 4, "int64": 8}
 
@@ -33,7 +30,7 @@ class FakeDevice:
     `memory` is what it claims to have, in bytes; `tick_ns` its timer's tick; `noise(i)` a factor on sample i; `kernels`
     are functions that stand in for raw kernels, by name, each called with the kernel's arguments. Under a sustained
     load of so many seconds it runs at the share `clock(seconds)` of its full clock, and draws `watts`; None: no counter
-    of energy. `timers` are what it has, best first, of gpubench.testing_timers; the next so many sessions of activity
+    of energy. `timers` are what it has, best first, of gpubench.testing.timers; the next so many sessions of activity
     records are `losing` their first one (math.inf: all); `refused` says why a timer does not work.
     """
 

@@ -16,7 +16,7 @@ import re
 import zlib
 
 from gpubench.errors import UsageError
-from gpubench.jsonfile import LIMIT
+from gpubench.store.jsonfile import LIMIT
 
 OPENING = b'<script type="application/gzip" class="gpubench-run">'
 CLOSING = b"</script>"

@@ -1,7 +1,7 @@
 """Rows of two runs matched: every row of either side once, with what is to be said of it.
 
-A row that gives no figure on one side, or that was not had alike on both, is told here; `gpubench.judge` judges the
-figures of the rest.
+A row that gives no figure on one side, or that was not had alike on both, is told here; `judge` judges the figures of
+the rest.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from gpubench import causes, comparable, judge
+from gpubench.compare import causes, comparable, judge
+from gpubench.compare.judge import MIN_HISTORY, Evidence
 from gpubench.errors import UsageError
-from gpubench.judge import MIN_HISTORY, Evidence
 from gpubench.result import FAILED, Conditions, Record, Run
 from gpubench.suite import name_of, record_id
 from gpubench.verdict import Judged, Mismatch, Row, Verdict

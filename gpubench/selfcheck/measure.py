@@ -21,11 +21,11 @@ from gpubench import ceilings, environment
 from gpubench.discovery import Library
 from gpubench.executor import Bench, Executor
 from gpubench.plan import Selected, cases, select
-from gpubench.pool import Pool, path_of
 from gpubench.result import USUAL, Param, Record, Run
 from gpubench.runner import Effort, run
 from gpubench.sampling import Stopping
-from gpubench.splits import INJECTED, More
+from gpubench.selfcheck.pool import Pool, path_of
+from gpubench.selfcheck.splits import INJECTED, More
 from gpubench.suite import Benchmark, Case
 
 TAG = "selfcheck"

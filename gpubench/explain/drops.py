@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
-from gpubench.fitted import Fitted
+from gpubench.explain.fitted import Fitted
 from gpubench.model.matmul_time import Factor, Product
 from gpubench.result import Record
 from gpubench.stats import ratio_interval, trusted_median

@@ -23,7 +23,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from gpubench.judge import ROUNDING, SIGNS
+from gpubench.compare.judge import ROUNDING, SIGNS
 from gpubench.result import Direction
 from gpubench.stats import CONFIDENCE, t_quantile, t_shift, t_tail
 

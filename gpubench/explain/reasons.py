@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 
-from gpubench import drops, limits
-from gpubench.causes import is_launch_bound, number, power_capped, spread
+from gpubench.compare.causes import is_launch_bound, number, power_capped, spread
+from gpubench.explain import drops, limits
+from gpubench.explain.reason import Case, Reason, Rule
 from gpubench.model.kernel_facts import facts, short_name
 from gpubench.model.matmul_time import Factor, Product, Time
-from gpubench.reason import Case, Reason, Rule
 from gpubench.result import FAILED, Record
 from gpubench.stats import percentile, ratio_interval, trusted_median
 from gpubench.telemetry import SM_CLOCK, held_mhz

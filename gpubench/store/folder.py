@@ -15,13 +15,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from gpubench import abfile, embedded, journal, jsonfile, runfile
-from gpubench.abfile import AbRun
-from gpubench.baseline import Baselines
 from gpubench.errors import NothingMeasured, UsageError
-from gpubench.journal import RunWriter
 from gpubench.nearest import did_you_mean
 from gpubench.result import Ceiling, Run
+from gpubench.store import abfile, embedded, journal, jsonfile, runfile
+from gpubench.store.abfile import AbRun
+from gpubench.store.baseline import Baselines
+from gpubench.store.journal import RunWriter
 
 __all__ = ["RunWriter", "Store", "default_folder", "read_run", "read_runs"]
 
@@ -41,7 +41,7 @@ def default_folder() -> Path:
 
 def reference_folder() -> Path | None:
     """The folder of reference runs of known hardware, in a checkout; None where gpubench was installed without them."""
-    folder = Path(__file__).resolve().parent.parent / "results" / "reference"
+    folder = Path(__file__).resolve().parents[2] / "results" / "reference"
     return folder if folder.is_dir() else None
 
 

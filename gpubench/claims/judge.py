@@ -18,14 +18,14 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from gpubench.claims.statements import Statement
+from gpubench.claims.view import View
 from gpubench.definition import definition_of
 from gpubench.errors import UsageError
 from gpubench.finding import TIMES, Effect, Estimate, Finding, NotTestable, RowsMissing, Rule
 from gpubench.result import Run
-from gpubench.statements import Statement
 from gpubench.suite import Suite
 from gpubench.units import exact_digits, three_digits
-from gpubench.view import View
 
 Verdict = Literal[
     "HOLDS", "PARTLY", "ABSENT", "INCONCLUSIVE", "INVALID", "NOT TESTABLE HERE", "NOT RUN", "INFO"

@@ -11,8 +11,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from gpubench import jsonfile
 from gpubench.errors import UsageError
+from gpubench.store import jsonfile
 
 SCHEMA = "gpubench.calibration/1"
 FILE = "calibration.json"

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from gpubench.comparable import inside
+from gpubench.compare.comparable import inside
 from gpubench.result import KernelSeen, Record
 from gpubench.stats import percentile, tick_per_call, trusted_median
 from gpubench.telemetry import held_mhz

@@ -1,4 +1,4 @@
-"""FakeNvml: NVIDIA's management library with GPUs that do not exist, see gpubench.testing."""
+"""FakeNvml: NVIDIA's management library with GPUs that do not exist, see gpubench.testing.device."""
 
 from __future__ import annotations
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal, get_args
 
-from gpubench import jsonfile, runfile
 from gpubench.errors import UsageError
 from gpubench.result import SCHEMA as RUN_SCHEMA
 from gpubench.result import Conditions, Record, Run
+from gpubench.store import jsonfile, runfile
 from gpubench.suite import name_of
 
 SCHEMA = "gpubench.ab/1"

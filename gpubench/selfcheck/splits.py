@@ -15,13 +15,13 @@ from dataclasses import dataclass
 from math import hypot
 
 from gpubench import __version__
-from gpubench.calibration import CHANGED, Equal, Injected, Outcome, Rule, Slower
-from gpubench.compare import MARGIN, compare
+from gpubench.ab.paired import LEAST_BLOCKS, Paired, judge
+from gpubench.compare.judge import MIN_HISTORY
+from gpubench.compare.runs import MARGIN, compare
 from gpubench.errors import NothingMeasured
-from gpubench.judge import MIN_HISTORY
-from gpubench.paired import LEAST_BLOCKS, Paired, judge
 from gpubench.result import Record, Run
 from gpubench.stats import percentile, relative_half_width, tick_per_call
+from gpubench.store.calibration import CHANGED, Equal, Injected, Outcome, Rule, Slower
 
 SPLITS = 200
 BLOCKS = 10

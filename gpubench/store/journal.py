@@ -21,9 +21,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from gpubench import abfile, jsonfile, runfile
 from gpubench.errors import UsageError
 from gpubench.result import Record, Run, RunStatus
+from gpubench.store import abfile, jsonfile, runfile
 
 if sys.platform != "win32":
     import fcntl
@@ -39,7 +39,7 @@ _FIXED = frozenset({"schema", "run_id", "status", "records"})
 
 class RunWriter:
     """Keeps one run on the disk while it is measured. It owns `run.records`: rows enter by `add` alone. An A/B
-    measurement (`gpubench.abfile`) is kept in the same way.
+    measurement (`gpubench.store.abfile`) is kept in the same way.
 
     A run file that another run wrote at `path` stays whole until `close`: with `replace=False` it is a UsageError, with
     `replace=True` it is replaced then. `clock` gives seconds, for the pace of rewriting.

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from gpubench import drops, limits, reasons
-from gpubench.fitted import Fitted, shape
+from gpubench.explain import drops, limits, reasons
+from gpubench.explain.fitted import Fitted, shape
+from gpubench.explain.reason import Case, Rated, Reason, Roof
 from gpubench.model.kernel_facts import Facts, facts, short_name
-from gpubench.reason import Case, Rated, Reason, Roof
 from gpubench.result import WAY, Param, Record, Run
 from gpubench.stats import percentile
 from gpubench.telemetry import held_mhz

@@ -1,5 +1,5 @@
-"""The medians of an A/B measurement in pairs, and the verdicts of `gpubench.paired` on them: which blocks count, which
-pairs, and how many looks there were. Pure, from the file.
+"""The medians of an A/B measurement in pairs, and the verdicts of `paired` on them: which blocks count, which pairs,
+and how many looks there were. Pure, from the file.
 """
 
 from __future__ import annotations
@@ -9,11 +9,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from gpubench import comparable, judge, paired
-from gpubench.abfile import BASE, NEW, SIDES, AbRun, Block, SideRecord
-from gpubench.paired import LEAST_BLOCKS, PairedVerdict
+from gpubench.ab import paired
+from gpubench.ab.paired import LEAST_BLOCKS, PairedVerdict
+from gpubench.compare import comparable, judge
 from gpubench.result import Record
 from gpubench.stats import per_call, percentile, tick_per_call
+from gpubench.store.abfile import BASE, NEW, SIDES, AbRun, Block, SideRecord
 from gpubench.telemetry import LIMITS
 from gpubench.verdict import Mismatch
 
@@ -125,7 +126,7 @@ def _apart(pair: Pair) -> Mismatch | None:
 def verdicts(
     found: AbRun, margin: float | None = None, margins: Mapping[str, float] | None = None
 ) -> list[PairedVerdict]:
-    """The verdict of `gpubench.paired` on every row that has a figure on both sides in every block, after the looks
+    """The verdict of `gpubench.ab.paired` on every row that has a figure on both sides in every block, after the looks
     that there were: what the first decided stands. With fewer blocks than a look needs nothing is decided."""
     common = found.margin if margin is None else margin
     special = found.margins if margins is None else margins

@@ -1,6 +1,6 @@
 """What an A/B measurement says of every row: verdicts, failures, causes. Pure, from the file.
 
-The figures are those of `gpubench.abpairs`; here is what else the two sides tell, in the rows of a comparison.
+The figures are those of `gpubench.ab.pairs`; here is what else the two sides tell, in the rows of a comparison.
 """
 
 from __future__ import annotations
@@ -10,9 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any
 
-from gpubench import causes, comparable, judge
-from gpubench.abfile import BASE, NEW, SIDES, AbRun, SideFacts, SideName, SideRecord
-from gpubench.abpairs import (
+from gpubench.ab.paired import LEAST_BLOCKS, PairedVerdict
+from gpubench.ab.pairs import (
     UNLIKE,
     PairedRow,
     geometric_mean,
@@ -23,10 +22,11 @@ from gpubench.abpairs import (
     used_blocks,
     verdicts,
 )
-from gpubench.compare import without_figure
-from gpubench.paired import LEAST_BLOCKS, PairedVerdict
+from gpubench.compare import causes, comparable, judge
+from gpubench.compare.runs import without_figure
 from gpubench.result import Record, Run, Samples
 from gpubench.stats import CONFIDENCE, per_call, summarize, t_quantile
+from gpubench.store.abfile import BASE, NEW, SIDES, AbRun, SideFacts, SideName, SideRecord
 from gpubench.telemetry import held_mhz
 from gpubench.units import three_digits
 from gpubench.verdict import Change, Judged, Mismatch, Row
@@ -173,7 +173,7 @@ def _changes(rows: PairedRow, verdict: PairedVerdict) -> list[Change]:
 
 
 def _evidence(rows: PairedRow, verdict: PairedVerdict) -> dict[str, Any]:
-    """What the verdict rests on, as JSON: the medians of every block in ns, and the figures of `gpubench.paired`."""
+    """What the verdict rests on, as JSON: the medians of every block in ns, and the figures of `gpubench.ab.paired`."""
     blocks = [
         {"block": block.number + 1, "first": block.first, "base_ns": time_of(base), "new_ns": time_of(new)}
         for block, base, new in rows.pairs

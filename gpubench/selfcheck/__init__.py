@@ -1,0 +1,1 @@
+"""How often our own verdicts are wrong on this device: pools of fresh processes, split at random."""

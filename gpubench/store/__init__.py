@@ -1,0 +1,1 @@
+"""Files and where they live: runs, A/B measurements, journals, baselines and calibrations, read strictly."""
