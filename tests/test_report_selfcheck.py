@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 from rich.console import Console, RenderableType
-from test_calibration import EQUAL, OUTCOMES, SLOWER
+from test_store_calibration import EQUAL, OUTCOMES, SLOWER
 
 from gpubench.report import selfcheck as report
 from gpubench.store.calibration import Injected, Outcome
