@@ -12,11 +12,13 @@ import command
 import pytest
 from command import FAKE, LIMIT, TOYS, Gates, gone, gpubench, start, strict
 
-SIDED, SCALE = str(TOYS / "sided.py"), str(TOYS / "kernels" / "scale.py")
+SIDED, WORKED = str(TOYS / "sided.py"), str(TOYS / "worked.py")
 SHORT = ("--samples", "11", "--blocks", "8", "-o", "x.json", *FAKE)
-THRICE = """extern "C" void scale(const REAL* x, REAL* out, REAL factor, long long n) {
-    for (int again = 0; again < TIMES; ++again)
-        for (long long i = 0; i < n; i++) const_cast<volatile REAL*>(out)[i] = factor * x[i];
+CHAIN = """#include <cmath>
+extern "C" void worked(double* out, long long steps) {
+    double y = 1.0;
+    for (long long i = 0; i < TIMES * steps; i++) y = std::fma(y, 0.5, 1.0);
+    out[0] = y;
 }
 """
 
@@ -56,16 +58,16 @@ def test_another_text_of_a_kernel_is_a_side_on_a_cpu(tmp_path: Path, monkeypatch
     """Three times the work in one thread; and the text against itself, which is not called slower."""
     monkeypatch.setattr(command, "LIMIT", 600.0)  # every process imports torch
     once, thrice = tmp_path / "once.cpp", tmp_path / "thrice.cpp"
-    once.write_text(THRICE.replace("TIMES", "1"))
-    thrice.write_text(THRICE.replace("TIMES", "3"))
-    words = ("ab", SCALE, "-p", "n=1000000", "--dtype", "float32", "--cache", "hot", "--case-time", "50ms")
+    once.write_text(CHAIN.replace("TIMES", "1"))
+    thrice.write_text(CHAIN.replace("TIMES", "3"))
+    words = ("ab", WORKED, "-p", "n=250000", "--case-time", "50ms")
     words = (*words, "--device", "cpu", "--blocks", "8", "-o", "x.json", "--base", f"kernel={once}")
     done = gpubench(tmp_path, *words, "--new", f"kernel={thrice}")
     assert done.returncode == 3, done.stdout + done.stderr
     kept = strict((tmp_path / "x.json").read_text())
     assert {name: list(kept[name]["kernels"]) for name in ("base", "new")} == {
-        "base": ["scale.cpp"],
-        "new": ["scale.cpp"],
+        "base": ["worked.cpp"],
+        "new": ["worked.cpp"],
     }
     assert len({each["definition"] for each in kept["records"]}) == 1
     assert all("analogue" in each["flags"] for each in kept["records"])
