@@ -42,19 +42,19 @@ EXITS: dict[Verdict, Exit] = {
 """What a row fails a build with."""
 
 
-def parse(text: str) -> frozenset[Verdict]:
+def parse(text: str, source: str = "--fail-on") -> frozenset[Verdict]:
     """The verdicts that `regression,suspect` fails a build on; `missing` brings with it LIKE_MISSING, `suspect` brings
-    UNDECIDED. UsageError names a word that is none of FAIL_ON."""
+    UNDECIDED. UsageError names a word that is none of FAIL_ON, and the source of the text."""
     words = [word.strip() for word in text.split(",")]
     if words == [NONE]:
         return frozenset()
     for word in words:
         if not word:
-            raise UsageError(f"--fail-on: a word is missing in {text!r}", f"such as {DEFAULT}")
+            raise UsageError(f"{source}: a word is missing in {text!r}", f"such as {DEFAULT}")
         if word == NONE:
-            raise UsageError(f"--fail-on: {NONE} stands alone", f"not {text!r}")
+            raise UsageError(f"{source}: {NONE} stands alone", f"not {text!r}")
         if word not in FAIL_ON:
-            raise UsageError(f"--fail-on: no verdict {word!r}{did_you_mean(word, FAIL_ON)}", ", ".join(FAIL_ON))
+            raise UsageError(f"{source}: no verdict {word!r}{did_you_mean(word, FAIL_ON)}", ", ".join(FAIL_ON))
     verdicts = {FAIL_ON[word] for word in words}
     verdicts |= LIKE_MISSING if "missing" in verdicts else set()
     return frozenset(verdicts | {UNDECIDED} if "suspect" in verdicts else verdicts)

@@ -238,19 +238,19 @@ def t_shift(degrees: int, critical: float, power: float) -> float:
 
 
 def prediction_interval(
-    values: Sequence[float], least_deviation: float = 0.0, confidence: float = CONFIDENCE
+    values: Sequence[float], least_half: float = 0.0, confidence: float = CONFIDENCE
 ) -> tuple[float, float]:
     """Where one more value of a normal population lies, after n ≥ 2 of them: mean ± t(n-1) · s · √(1 + 1/n).
 
-    (Hahn and Meeker, Statistical Intervals, 4.7.) `least_deviation` is what s never falls below: values that are whole
-    ticks of a timer may all be equal and yet not be known better than that. ValueError below two values.
+    (Hahn and Meeker, Statistical Intervals, 4.7.) The half-width never falls below `least_half`: of values that are
+    whole ticks of a timer all may be equal and the next be another. ValueError below two values.
     """
     n = len(values)
     if n < 2:
         raise ValueError("a prediction needs two values at least")
     mean = math.fsum(values) / n
     deviation = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (n - 1))
-    half = t_quantile(n - 1, (1 + confidence) / 2) * max(deviation, least_deviation) * math.sqrt(1 + 1 / n)
+    half = max(t_quantile(n - 1, (1 + confidence) / 2) * deviation * math.sqrt(1 + 1 / n), least_half)
     return mean - half, mean + half
 
 

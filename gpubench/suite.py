@@ -98,8 +98,8 @@ class Benchmark:
 
     @property
     def doc(self) -> str:
-        """The first line of its docstring."""
-        return (inspect.getdoc(self.function) or "").split("\n", 1)[0]
+        """The first paragraph of its docstring, in one line."""
+        return " ".join((inspect.getdoc(self.function) or "").split("\n\n", 1)[0].split())
 
     @property
     def definition(self) -> str:

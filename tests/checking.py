@@ -69,6 +69,6 @@ class Machine:
         found = {}
         for row in self.runs[0]["records"]:
             records = [next(other for other in run["records"] if other["id"] == row["id"]) for run in self.runs]
-            low, high = prediction_interval([log(each["summary"]["median_ns"]) for each in records], 0.0)
+            low, high = prediction_interval([log(each["summary"]["median_ns"]) for each in records])
             found[row["id"]] = expm1((high - low) / 2)
         return found

@@ -2,7 +2,8 @@
 report where it is told to, from which it prints the pages that it is asked for.
 
 FAKE_NCU says how it behaves; its own command line is appended to FAKE_NCU_SAID. With FAKE_NCU_TOLD it says that
-all went well instead of running its child; with FAKE_NCU_ROWS too, that time was up after so many cases.
+all went well instead of running its child, on the device FAKE_NCU_UUID; with FAKE_NCU_ROWS too, that time was up after
+so many cases.
 """
 
 from __future__ import annotations
@@ -68,7 +69,8 @@ done = min(len(cases), int(os.environ.get("FAKE_NCU_ROWS", len(cases))))
 if "FAKE_NCU_TOLD" in os.environ:
     status = 0
     with open(request["told"], "w") as told:
-        lines = [{{"copy": 1000}}, *({{str(number): "ok"}} for number in range(done))]
+        which = {{"kind": "fake", "name": "Fake device", "uuid": os.environ.get("FAKE_NCU_UUID", "FAKE-0")}}
+        lines = [{{"device": which}}, {{"copy": 1000}}, *({{str(number): "ok"}} for number in range(done))]
         for line in lines if done == len(cases) else [*lines, {{"rest": {NO_TIME!r}}}]:
             print(json.dumps(line), file=told)
 else:

@@ -114,6 +114,20 @@ def test_a_side_without_a_figure_is_a_verdict_of_its_own(status: str, reason: st
     assert code in gate.decide(judged, gate.parse(gate.DEFAULT))
 
 
+def test_a_second_process_that_is_slower_favours_no_side_and_is_said() -> None:
+    """In blocks of even number the base comes first, in the others the new side."""
+    found = by_hand([step * (1.05 if number % 2 == 0 else 1 / 1.05) for number, step in enumerate(STEPS)])
+    row = only(found)
+    assert row.verdict == "inconclusive"
+    assert row.hints[-1] == "the second process of a block took +5.0 %, whichever side it was"
+    found = by_hand([1.05 * step * (1.01 if number % 2 == 0 else 1 / 1.01) for number, step in enumerate(STEPS)])
+    row = only(found)
+    assert row.verdict == "regression"
+    assert row.hints[-1] == "the second process of a block took +1.0 %, whichever side it was"
+    for still in (ratios(1.03), ratios(1.05), [1.0, 1.05] * 2 + [1.05, 1.0] * 3):
+        assert not any("second process" in hint for hint in only(by_hand(still)).hints)
+
+
 def test_a_clock_that_differs_in_every_block_is_the_cause_and_no_mismatch() -> None:
     found = by_hand(ratios(1.05), mhz=1980.0)
     for record in found.records:

@@ -130,13 +130,40 @@ def test_what_cannot_be_asked() -> None:
 
 
 def test_whole_ticks_are_not_known_better_than_a_tick() -> None:
-    """Ten equal readings of 30 ticks: 1 % is known of each, and not nothing."""
-    base, new = [30.0] * 10, [31.0] * 10
-    assert only(Paired("a", base, new)).half_width == 0
-    ticking = only(Paired("a", base, new, tick=1.0))
-    expected = t_quantile(9, 0.975) * math.hypot(1 / 30, 1 / 31) / math.sqrt(12) / math.sqrt(10)
-    assert ticking.half_width == pytest.approx(expected)
-    assert ticking.verdict == "inconclusive"
+    """Ten equal readings of 30 ticks: what they all round alike, no number of blocks tells."""
+    for blocks in (10, 40):
+        base, new = [30.0] * blocks, [31.0] * blocks
+        assert only(Paired("a", base, new)).half_width == 0
+        ticking = only(Paired("a", base, new, tick=1.0))
+        expected = t_quantile(blocks - 1, 0.975) * math.hypot(1 / 30, 1 / 31) / math.sqrt(12)
+        assert ticking.half_width == pytest.approx(expected)
+        assert (ticking.verdict, ticking.needed) == ("inconclusive", None)
+    alike = only(Paired("a", [60.0] * 10, [60.0] * 10, tick=1.0))
+    assert (alike.verdict, alike.reason) == ("inconclusive", "in too few ticks of the timer to be called equivalent")
+    assert only(Paired("a", [90.0] * 10, [90.0] * 10, tick=1.0)).verdict == "equivalent"
+
+
+def test_a_difference_of_a_tick_is_no_regression_however_many_blocks_show_it() -> None:
+    """21 ticks of 32 ns, and 22: truly it may be nothing."""
+    for blocks in (10, 100):
+        assert only(Paired("a", [672.0] * blocks, [704.0] * blocks, tick=32.0)).verdict == "inconclusive"
+    assert only(Paired("a", [672.0] * 10, [768.0] * 10, tick=32.0)).verdict == "regression"
+
+
+@pytest.mark.parametrize("blocks", [10, 40])
+@pytest.mark.parametrize("noise", [0.01, 0.1, 0.2, 0.5, 1.0, 2.0])
+def test_the_interval_holds_the_truth_of_times_that_are_whole_ticks(noise: float, blocks: int) -> None:
+    """Noise from block to block, in ticks; about 100 of them, so that the true times fall anywhere between two."""
+    source = random.Random(12)
+    held, rounds = 0, 500
+    for _ in range(rounds):
+        true = source.uniform(100, 110), source.uniform(100, 110)
+        base, new = ([float(round(time + source.gauss(0, noise))) for _ in range(blocks)] for time in true)
+        found = only(Paired("a", base, new, tick=1.0))
+        assert found.low is not None
+        assert found.high is not None
+        held += found.low <= true[1] / true[0] <= found.high
+    assert held / rounds >= 0.92
 
 
 def test_holm_steps_down() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+from pathlib import Path
 
 import pytest
 from builders import make_record, make_run
@@ -139,7 +140,7 @@ STATEMENT = Statement(
 
 
 def toy(rule: object) -> Suite:
-    suite = Suite(str(__file__).replace("test_claims", "toy"))
+    suite = Suite(str(Path(__file__).with_name("toy.py")))
     suite.claims["C99"] = rule  # type: ignore[assignment]
     return suite
 

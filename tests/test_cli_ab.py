@@ -12,7 +12,7 @@ from unittest import mock
 
 import pytest
 from ab_parts import noisy
-from command import FAKE, TOYS, one_line, strict, within
+from command import FAKE, ROOT, TOYS, one_line, strict, within
 
 from gpubench.cli import ab_session
 from gpubench.errors import DeviceUnavailable
@@ -97,6 +97,7 @@ def test_the_file_says_the_same_later(tmp_path: Path) -> None:
     assert why.returncode == 3
     assert why.stdout.splitlines()[1] == "verdict      regression: worse by more than the margin of 3 % (margin 3 %)"
     assert len(re.findall(r"^block \d ", why.stdout, re.MULTILINE)) == 8
+    assert "next " not in why.stderr
     assert within(tmp_path, "compare", "x.json", "--margin", "10%").returncode == 0
     assert within(tmp_path, "compare", "x.json", "--json").returncode == 3
     refused = within(tmp_path, "show", "x.json")
@@ -140,6 +141,15 @@ def test_documents_and_exports(tmp_path: Path) -> None:
     assert not list((tmp_path / "results" / "ab").glob("*.journal"))
 
 
+def test_every_key_of_the_document_is_told(tmp_path: Path) -> None:
+    pages = "".join((ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8") for name in ("compare", "ab"))
+    told = set(re.findall(r"`([a-z_]+)(?:\[\])?`", pages)) | {"schema"}
+    content = strict(within(tmp_path, "ab", SIDED, *SHORT, "--new", "env:TOY_TIMES=1.05", "--json").stdout)
+    (row, _) = content["rows"]
+    for part in (content, content["details"], content["new"], row, row["changes"][0], row["base"], row["paired"]):
+        assert part.keys() <= told, part.keys() - told
+
+
 def test_two_sides_that_are_alike_are_said_to_be(tmp_path: Path) -> None:
     done = within(tmp_path, "ab", SIDED, *SHORT)
     assert done.returncode == 0
@@ -163,6 +173,16 @@ def test_an_interruption_loses_nothing(tmp_path: Path, here: type[Here]) -> None
     assert within(tmp_path, "compare", "x.json", "--fail-on", "none").returncode == 4
 
 
+def test_an_interruption_before_the_first_row_has_no_result(tmp_path: Path, here: type[Here]) -> None:
+    here.interrupts = 3
+    done = within(tmp_path, "ab", SIDED, *SHORT)
+    assert (done.returncode, done.stdout) == (130, "")
+    assert done.stderr.splitlines()[-2:] == [
+        "gpubench: interrupted after 0 of 8 blocks",
+        "nothing was measured, nothing is saved",
+    ]
+
+
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
@@ -184,6 +204,11 @@ def test_what_cannot_be_measured_is_said_in_one_line(
     assert one_line(done.stderr)
     assert said in done.stderr
     assert not (tmp_path / "results").exists()
+
+
+def test_a_device_that_neither_side_has_is_no_fault_of_a_side(tmp_path: Path) -> None:
+    done = within(tmp_path, "ab", SIDED, *SHORT, env={"TOY_ABSENT": "1"})
+    assert (done.returncode, done.stderr) == (2, "gpubench: no CUDA device (gpubench info)\n")
 
 
 def test_a_dry_run_tells_cases_and_processes(tmp_path: Path) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from command import FAKE, PACED, saved, strict, within
+from command import FAKE, PACED, ROOT, saved, strict, within
 
 from gpubench import runner
 from gpubench.ab import measure as ab
@@ -18,7 +19,7 @@ from gpubench.cli.check import asked
 from gpubench.cli.session import measure
 from gpubench.errors import DeviceLost
 from gpubench.exits import Exit
-from gpubench.result import Run
+from gpubench.result import Record, Run
 from gpubench.store import baseline, runfile
 from gpubench.store.jsonfile import read_bytes
 
@@ -72,6 +73,8 @@ def test_a_regression_is_confirmed_by_further_processes(project: Project) -> Non
     project.keep(5)
     done = project.check("--json", factors="1.1", TOY_ROW="3")
     found = strict(done.stdout)
+    told = set(re.findall(r"`([a-z_]+)`", (ROOT / "docs" / "compare.md").read_text(encoding="utf-8")))
+    assert found["details"].keys() | found["details"]["confirmed"].keys() - {"rows"} <= told
     assert (done.returncode, found["counts"]) == (3, {"regression": 1, "same": 4})
     assert found["rows"][0]["id"] == "paced/paced[n=3]"
     assert found["rows"][0]["reason"].endswith("; the middle one of 5 processes")
@@ -277,6 +280,21 @@ def test_a_row_that_is_gone_or_fails_is_4(project: Project) -> None:
     assert (done.returncode, "error: RuntimeError: planted" in " ".join(done.stdout.split())) == (4, True)
 
 
+def test_a_benchmark_that_was_changed_is_not_comparable_and_what_to_do_is_said(project: Project) -> None:
+    project.keep(1, lambda run: dataclasses.replace(run, records=[_changed(each) for each in run.records]))
+    done = project.check("-o", "new.json")
+    assert (done.returncode, "5 not comparable" in done.stdout) == (7, True)
+    assert done.stderr.splitlines()[-1] == (
+        "next  gpubench baseline save main new.json --replace   if that benchmark was meant to change"
+    )
+    assert project("baseline", "save", "main", "new.json", "--replace").returncode == 0
+    assert project.check().returncode == 0
+
+
+def _changed(row: Record) -> Record:
+    return dataclasses.replace(row, definition="0" * 16)
+
+
 def test_a_benchmark_that_its_suite_no_longer_has_is_missing(project: Project) -> None:
     project.keep(1)
     suite = project.folder / "suites" / "paced.py"
@@ -321,6 +339,16 @@ def test_the_project_s_plan_baseline_and_margins(project: Project) -> None:
     assert done.returncode == 3
 
 
+def test_a_margin_of_no_row_and_a_base_that_is_none_are_said_where_they_stand(project: Project) -> None:
+    project.keep(5)
+    settings = project.folder / "gpubench.yaml"
+    settings.write_text("margins: {paced/othr: 15%, paced/oth*: 15%}\n")
+    done = project.check("--json")
+    assert strict(done.stdout)["notes"][-1] == "margins: 'paced/othr' fits no row of the baseline"
+    settings.write_text("base: pyhton=x\n")
+    assert project.check().stderr.startswith("gpubench: gpubench.yaml: base pyhton=x: not a side (")
+
+
 def test_without_words_the_plan_of_the_project_or_ci(project: Project) -> None:
     done = project("check", *FAKE)
     assert (done.returncode, "gpubench run ci --device fake && " in done.stderr) == (5, True)
@@ -356,6 +384,15 @@ def test_what_cannot_be_checked_is_2_before_anything_is_measured(
 
 
 # What a build is told
+
+
+@pytest.mark.parametrize("base", [(), ("--base", "env:TOY_FACTORS=1")], ids=["processes", "pairs"])
+def test_a_variable_misspelt_is_said_once_however_often_it_is_measured(project: Project, base: tuple[str, ...]) -> None:
+    project.keep(5)
+    done = project.check(*base, "--json", factors="1.1", TOY_ROW="3", GPUBENCH_FAILON="none")
+    assert strict(done.stdout)["details"]["confirmed"]
+    assert done.returncode == 3
+    assert done.stderr.count("gpubench: GPUBENCH_FAILON is not a setting; did you mean GPUBENCH_FAIL_ON?\n") == 1
 
 
 def test_files_summary_and_remarks(project: Project) -> None:

@@ -186,7 +186,9 @@ def test_an_empty_new_run_never_passes(shell: Shell) -> None:
     shell.save("a.json", sweep())
     shell.save("b.json", sweep(1, []))
     assert shell("compare", "a.json", "b.json").code == 4
-    assert shell("compare", "a.json", "b.json", "--fail-on", "none").code == 5
+    done = shell("compare", "a.json", "b.json", "--fail-on", "none")
+    assert done.code == 5
+    assert "nothing to judge (exit 5): 0 matched · 12 missing; no row has a figure on both sides" in done.err
     shell.save("a.json", sweep(0, []))
     assert shell("compare", "a.json", "b.json").code == 5
 
@@ -427,6 +429,13 @@ def test_settings_of_the_project(shell: Shell) -> None:
     (shell.folder / "gpubench.yaml").write_text("fail_on: regression\n")
     assert shell("compare", *words).code == 0
     assert shell("compare", *words, "--fail-on", "suspect").code == 6
+    (shell.folder / "gpubench.yaml").write_text("fail_on: regresion\n")
+    done = shell("compare", *words)
+    assert done.err.startswith("gpubench: gpubench.yaml: fail_on: no verdict 'regresion'; did you mean regression? (")
+    shell.monkeypatch.setenv("GPUBENCH_FAIL_ON", "slow")
+    assert shell("compare", *words).err.startswith("gpubench: GPUBENCH_FAIL_ON: no verdict 'slow' (")
+    shell.monkeypatch.delenv("GPUBENCH_FAIL_ON")
+    assert shell("compare", *words, "--fail-on", "slow").err.startswith("gpubench: --fail-on: no verdict 'slow' (")
     (shell.folder / "gpubench.yaml").write_text("margins: {matmul-sweep: 12}\n")
     done = shell("compare", *words)
     assert (done.code, "gpubench.yaml:1: margins.matmul-sweep" in done.err) == (2, True)
@@ -688,6 +697,7 @@ def test_why_one_row(shell: Shell) -> None:
     assert done.out.startswith(f"matmul-sweep/matmul[dtype=bfloat16,k={typed[1][2:]},")
     assert "verdict      suspect: beyond the margin" in done.out
     assert "case " not in done.out
+    assert "--why" not in done.err, "nobody is sent where he is"
 
 
 def test_only_changed_and_all(shell: Shell) -> None:

@@ -13,7 +13,8 @@ TRUNCATED = '{"schema":"gpubench.run/1","run_id":"x","records":['
 
 # words, and what the one line must hold
 WRONG: list[tuple[list[str], str]] = [
-    (["rnu"], "no such command 'rnu'. Did you mean 'run'? (gpubench --help)"),
+    (["rnu"], "no command 'rnu'; did you mean run? (gpubench --help)"),
+    (["baseline", "svae"], "no command 'svae'; did you mean save? (gpubench baseline --help)"),
     (["--device", "cpu"], "no such option: --device (gpubench --help)"),
     (["show", "one", "two"], "got unexpected extra argument(s) (two) (gpubench show --help)"),
     (["run", "--devcie", "cpu"], "no such option: --devcie; did you mean --device? (gpubench run --help)"),
@@ -53,7 +54,10 @@ WRONG: list[tuple[list[str], str]] = [
     (["show", "nan.json"], "nan.json: NaN is not a JSON number"),
     (["show", "folder.json"], "folder.json: is a folder, not a run file"),
     (["show", "latest~x"], "no run 'latest~x'"),
+    (["explain", "nowhere.json", "n=1"], "no run file nowhere.json"),
+    (["report"], "a report needs a file (gpubench report latest -o report.html)"),
     (["list", "zzz"], "nothing is called 'zzz' (gpubench list)"),
+    (["list", "bandwith"], "nothing is called 'bandwith'; did you mean bandwidth? (gpubench list)"),
 ]
 
 
@@ -142,6 +146,19 @@ def test_a_bug_of_ours_is_one_line_too_and_keeps_the_rows(tmp_path: Path):
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here")
+def test_a_link_to_nothing_is_not_said_to_be_meant(tmp_path: Path):
+    (tmp_path / "dangling.json").symlink_to("nowhere-at-all.json")
+    done = within(tmp_path, "show", "dangling.json")
+    assert (done.returncode, one_line(done.stderr)) == (2, True)
+    assert "no run file dangling.json (a run is" in done.stderr
+
+
+def test_words_of_a_row_are_of_the_latest_run(tmp_path: Path):
+    done = within(tmp_path, "explain", "n=1")
+    assert done.returncode == 5
+    assert "no run is stored in" in done.stderr
+
+
 @pytest.mark.parametrize("words", [["list"], ["schema"], ["--help"], [], ["run", LARGE, *FAKE, "-q", "--json"]])
 def test_a_full_stdout_is_one_line(tmp_path: Path, words: list[str]):
     with open("/dev/full", "w") as full:

@@ -57,6 +57,7 @@ def test_a_profile_is_a_file_of_its_own(base: Path, tmp_path: Path, capsys: pyte
     assert "dram_bytes_read   400 B" in said.out
     assert "DRAM moved 1.00 kB; the algorithm needs 16 B (62.5 times)" in said.out
     assert "a copy of 1.00 kB counts +0.00 % by ncu 2025.3.1.0" in said.out
+    assert "counted on" not in said.out, "it is the run's own device"
     (path,) = (tmp_path / "results/profiles").glob("*.json")
     assert said.err.splitlines()[-1] == f"saved results/profiles/{path.name}"
     run, source = runfile.decode(path.read_bytes(), "new"), runfile.decode(before, "base")
@@ -70,7 +71,9 @@ def test_a_profile_is_a_file_of_its_own(base: Path, tmp_path: Path, capsys: pyte
     assert "launch__waves_per_multiprocessor" in request
 
 
-def test_another_gpu_counts_where_it_is_named_and_the_file_says_so(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_gpu_counts_where_it_is_named_and_the_file_says_so(
+    base: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     content = json.loads(base.read_text())
     content["device"]["kind"], content["device"]["uuid"] = "cuda", "GPU-0000"
     base.write_text(json.dumps(content))
@@ -83,8 +86,17 @@ def test_another_gpu_counts_where_it_is_named_and_the_file_says_so(base: Path, m
         with pytest.raises(DeviceUnavailable, match="no counters: --device GPU-0000: found cuda:0") as refused:
             app.call(["profile", "base.json", "n=1"])
     assert refused.value.hint == "--device cuda:0 counts on that one"
+    monkeypatch.setenv("FAKE_NCU_UUID", "GPU-1111")
+    capsys.readouterr()
     app.call(["profile", "base.json", "n=1", "--device", "fake", "-o", "mine.json"])
-    assert runfile.decode(Path("mine.json").read_bytes(), "mine").tool["derived_from"]["device"] == "fake"
+    mine = runfile.decode(Path("mine.json").read_bytes(), "mine")
+    assert mine.tool["derived_from"]["device"] == "fake"
+    assert mine.records[0].counters["device"] == {"kind": "fake", "name": "Fake device", "uuid": "GPU-1111"}
+    said = " ".join(capsys.readouterr().out.split())
+    times = "the record's times are of Fake device GPU-0000"
+    assert f"counted on Fake device GPU-1111, which is not the run's; {times}" in said
+    app.call(["profile", "base.json", "n=1", "--device", "fake", "--trace", "t.json"])
+    assert f"traced on Fake device FAKE-0, which is not the run's; {times}" in " ".join(capsys.readouterr().out.split())
     for word in ("auto", "cpu"):
         with pytest.raises(UsageError, match=f"--device {word}: the run's own GPU is meant, or name another"):
             app.call(["profile", "base.json", "n=1", "--device", word])
@@ -104,7 +116,7 @@ def test_a_profile_goes_where_it_is_sent_and_comes_as_json(base: Path, capsys: p
     [
         (["n=3"], "n=3: no such row"),
         (["double"], "double is 2 rows: ok/double[dtype=float32,n=1], ok/double[dtype=float32,n=2]"),
-        ([], "no CASE is 2 rows"),
+        ([], "which of 2 rows? ok/double[dtype=float32,n=1], ok/double[dtype=float32,n=2] (such as -p n=1024"),
         (["n=1", "--set", "most"], "--set 'most' is not one of"),
         (["n=1", "-o", "no/where.json"], "no/where.json: there is no folder"),
         (["n=1", "--section", "Speed Of Light"], "--section 'Speed Of Light' is not the name of a section"),
@@ -124,6 +136,17 @@ def test_what_cannot_be_profiled(base: Path, words: list[str], said: str) -> Non
     with pytest.raises(UsageError) as caught:
         app.call(["profile", str(base), *words])
     assert said in str(caught.value)
+    assert not Path("ncu.said").exists()
+
+
+def test_where_the_profile_cannot_be_saved_nothing_is_counted(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("taken").write_text("a file")
+    with pytest.raises(UsageError, match=r"cannot write in .*/taken: it is no folder") as refused:
+        app.call(["profile", str(base), "n=1", "--results", "taken"])
+    assert refused.value.hint == "another place: --results DIR, or -o FILE"
+    monkeypatch.setattr("os.access", lambda path, mode: False)
+    with pytest.raises(UsageError, match=r"cannot write in .*: no permission"):
+        app.call(["profile", str(base), "n=1", "--results", "not/yet"])
     assert not Path("ncu.said").exists()
 
 
@@ -214,6 +237,7 @@ def test_a_trace_as_json_and_compressed(base: Path, capsys: pytest.CaptureFixtur
         "record": "ok/double[dtype=float32,n=1]",
         "trace": "t.json.gz",
         "calls": 1,
+        "device": {"kind": "fake", "name": "Fake device", "uuid": "FAKE-0", "driver": None},
         "events": 4,
         "left_out": 0,
         "names": 1,

@@ -7,11 +7,14 @@ import shutil
 from pathlib import Path
 
 import pytest
+from builders import CPU, make_bandwidth, make_ceilings, make_matmul, make_run
 from command import FAKE, FAULTS, OK, gpubench, saved, statuses, strict, within
+
+from gpubench.store import runfile
 
 COMMANDS = (
     "run", "roofline", "list", "doctor", "info", "show", "claims", "explain",
-    "advise", "profile", "report", "compare", "check", "baseline", "selfcheck", "schema",
+    "advise", "profile", "report", "compare", "ab", "check", "baseline", "selfcheck", "schema",
 )  # fmt: skip
 HELPS = [
     (),
@@ -117,6 +120,33 @@ def test_list_info_and_schema_give_one_strict_document_each(tmp_path: Path):
     assert schema["properties"]["schema"]
 
 
+JSON: list[tuple[str, ...]] = [
+    ("run", OK, "-p", "n=1", *FAKE, "--json"),
+    ("show", "latest~1", "--json"),
+    ("roofline", "latest~1", "--json"),
+    ("claims", "latest~1", "--json"),
+    ("claims", "latest~1", "C58", "--json"),
+    ("explain", "latest~1", "-p", "n=1", "--json"),
+    ("advise", "64x65x66", "--gpu", "h200", "--json"),
+    ("compare", "latest~1", "latest~1", "--json"),
+    ("baseline", "list", "--json"),
+    ("list", "--json"),
+    ("info", *FAKE, "--json"),
+    ("info", "--paths", "--json"),
+    ("doctor", *FAKE, "--json"),
+]
+
+
+@pytest.mark.parametrize("words", JSON, ids=" ".join)
+def test_a_warning_leaves_one_document_on_stdout(folder: Path, tmp_path: Path, words: tuple[str, ...]):
+    """A variable that looks like a setting misspelt is said by every command: a build may go by it."""
+    shutil.copytree(folder / "results", tmp_path / "results")
+    done = within(tmp_path, *words, env={"GPUBENCH_MARGN": "3%"})
+    assert done.returncode == 0, done.stderr
+    assert isinstance(strict(done.stdout), dict)
+    assert done.stderr.count("gpubench: GPUBENCH_MARGN is not a setting; did you mean GPUBENCH_MARGIN?\n") == 1
+
+
 def test_a_run_file_in_a_folder_named_like_markup(folder: Path):
     (folder / "[/bold]").mkdir(parents=True, exist_ok=True)
     name = "[/bold]/a [red]run.json"
@@ -178,6 +208,39 @@ def test_nothing_is_wider_than_80_columns(folder: Path):
         assert max(map(len, done.stdout.splitlines())) <= 80, words
 
 
+@pytest.mark.parametrize("columns", ["0", "00", "", "wide"])
+def test_a_width_that_is_none_is_80(folder: Path, columns: str):
+    for words in (("show", "latest~1"), ("explain", "latest~1", "n=1")):
+        env = {"COLUMNS": columns}
+        assert within(folder, *words, env=env).stdout == within(folder, *words, env={"COLUMNS": "80"}).stdout
+
+
+def test_help_shows_arguments_as_they_are_typed(folder: Path):
+    for words, usage, argument in (
+        (("report",), "gpubench report [OPTIONS] [RUN]...", "RUN..."),
+        (("explain",), "gpubench explain [OPTIONS] [RUN] [CASE]...", "CASE..."),
+        (("baseline", "save"), "gpubench baseline save [OPTIONS] NAME [RUN]...", "NAME"),
+        (("compare",), "gpubench compare [OPTIONS] [BASE]... [NEW]", "[BASE]... [NEW]"),
+    ):
+        text = within(folder, *words, "--help").stdout
+        assert text.splitlines()[0] == f"Usage: {usage}"
+        assert re.search(rf"^  {re.escape(argument)} +The ", text, re.MULTILINE)
+        assert not re.search(r"<(str|list)", text), "types are Python's words"
+
+
+def test_list_shows_what_was_named(folder: Path):
+    def named(pattern: str) -> set[str]:
+        content = strict(within(folder, "list", pattern, "--json").stdout)
+        benchmarks = {each["name"] for suite in content["suites"] for each in suite["benchmarks"]}
+        return benchmarks | {plan["name"] for plan in content["plans"]} | {claim["id"] for claim in content["claims"]}
+
+    assert named("ci") == {"ci"}, "a name is no part of coalescing"
+    assert named("attention/exactness") == {"attention/exactness"}
+    assert {"peak/fma", "peak/matmul", "C25"} <= named("peak")
+    assert {"peak/matmul", "waves/matmul", "matmul-sweep/matmul", "C01"} <= named("matmul")
+    assert not {"peak/fma", "C25"} & named("matmul")
+
+
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
 def test_any_encoding_will_do(folder: Path, encoding: str):
     done = gpubench(folder, "run", OK, *FAKE, "--results", "other", env={"PYTHONIOENCODING": encoding})
@@ -197,6 +260,36 @@ def test_the_c_locale_will_do(folder: Path):
         assert done.returncode == (2 if "n\u00f6where.json" in words else 0), done.stderr
         assert done.stdout.isascii()
         assert "internal error" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("show", "cpu.json", "--all"),
+        ("show", "cpu.json", "--format", "md"),
+        ("roofline", "cpu.json"),
+        ("explain", "cpu.json", "-p", "n=257"),
+        ("explain", "cpu.json", "-p", "mib=64"),
+        ("explain", "cpu.json", "--curve"),
+        ("compare", "cpu.json", "slower.json"),
+        ("compare", "cpu.json", "slower.json", "--why", "n=257"),
+    ],
+    ids=" ".join,
+)
+def test_of_a_cpu_nothing_is_said_that_only_a_gpu_has(tmp_path: Path, words: tuple[str, ...]):
+    for number, name in enumerate(("cpu.json", "slower.json")):
+        rows = [make_matmul(n, "float32", 4e10 / (1 + number)) for n in (255, 256, 257, 512)]
+        streams = [make_bandwidth(rate=1e10, mib=mib) for mib in (64, 128)]
+        roofs = make_ceilings("float32", 8e10, 2e10)
+        started = f"2026-07-12T10:15:0{number}Z"
+        run = make_run([*rows, *streams], device=CPU, ceilings=roofs, run_id=name, started_at=started)
+        for record in run.records:
+            record.samples.sm_mhz = [None] * len(record.samples.sm_mhz)
+        (tmp_path / name).write_bytes(runfile.encode(run))
+    done = within(tmp_path, *words)
+    assert done.returncode == (6 if words[0] == "compare" else 0), done.stderr
+    said = done.stdout + done.stderr
+    assert re.findall(r"\bGPUs?\b|\bSMs?\b|HBM|\bwarps?\b|tensor core|NVML|multiprocessor", said) == []
 
 
 def test_reading_writes_nothing(folder: Path):

@@ -102,6 +102,17 @@ def test_a_budget_that_ends_first_keeps_what_there_is(tmp_path: Path) -> None:
     assert not (tmp_path / "results").exists()
 
 
+@pytest.mark.usefixtures("quiet")
+def test_a_pool_that_cannot_be_written_is_said_before_anything_is_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "results").touch()
+    monkeypatch.setattr(selfcheck, "_measure", lambda *given: pytest.fail("measured"))
+    done = within(tmp_path, "selfcheck", "aa", *SIXTEEN)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert re.fullmatch(r"gpubench: cannot write .*\.jsonl: .* \(another place: --results DIR\)\n", done.stderr)
+
+
 def test_an_interruption_keeps_the_pool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     use(monkeypatch, 0.003)
     start, count = executor.WorkerProcess, 0

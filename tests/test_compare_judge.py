@@ -239,6 +239,20 @@ def test_equal_whole_ticks_are_not_known_better_than_a_tick() -> None:
     assert only(history([100_000] * 5), rate(103_100)).verdict == "regression"
 
 
+@pytest.mark.parametrize("runs", [5, 20, 100])
+def test_the_next_tick_is_no_regression_however_many_runs_had_the_same(runs: int) -> None:
+    """21 ticks and 22, or 20: equal code whose time lies between two ticks reads as the one and as the other."""
+    found = {ticks: only(history([672] * runs), rate(32 * ticks)) for ticks in (20, 21, 22, 23)}
+    assert [row.verdict for row in found.values()] == ["better", "same", "suspect", "regression"]
+    assert "(±4.8 %)" in str(found[22].reason)
+
+
+def test_a_time_of_a_single_tick_is_judged() -> None:
+    assert only(history([32] * 5), rate(32)).verdict == "same"
+    assert only(history([32] * 5), rate(64)).verdict == "suspect"
+    assert only(history([32] * 5), rate(96)).verdict == "regression"
+
+
 # Properties
 
 

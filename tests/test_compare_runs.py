@@ -351,9 +351,9 @@ def test_an_unchanged_row_more_changes_no_verdict_and_is_no_regression(
 
 def test_five_thousand_rows_take_less_than_two_seconds() -> None:
     base, new = (run(*(rate(time_ns, n=n) for n in range(5000)), run_id=str(time_ns)) for time_ns in (1000, 1100))
-    begun = time.perf_counter()
+    begun = time.process_time()
     outcome = judged(base, new)
-    assert time.perf_counter() - begun < 2
+    assert time.process_time() - begun < 2
     assert outcome.count("suspect") == 5000
 
 

@@ -14,6 +14,7 @@ from command import strict, within
 from rich.console import Console
 from worlds.matmul import DEVICE, NARROW, curve
 
+from gpubench.cli.row import row_of
 from gpubench.explain.fitted import Fitted
 from gpubench.explain.rows import best_neighbour, said
 from gpubench.model.kernel_facts import facts
@@ -241,10 +242,10 @@ def test_a_run_without_products_has_no_curve() -> None:
 
 def test_the_page_shows_what_the_command_prints() -> None:
     page = (SWEEP.parents[3] / "docs" / "explain.md").read_text(encoding="utf-8")
-    block = re.search(r"```text\n\$ gpubench explain ref:h200/lecture (\S+)\n(.*?)\n```", page, re.DOTALL)
+    block = re.search(r"```text\n\$ gpubench explain ref:h200/lecture (.+?)\n(.*?)\n```", page, re.DOTALL)
     assert block is not None
     run = read_run(SWEEP.parent / "lecture.json.gz")
-    record = next(record for record in run.records if record.id == block[1])
+    record = row_of(run, block[1].split(), [])
     shown = text(report.table(run, report.explanation(run, record, own={"strided_read"}), 100))
     assert [line.rstrip() for line in shown.strip().splitlines()] == block[2].splitlines()
 

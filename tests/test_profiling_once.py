@@ -22,6 +22,8 @@ from gpubench.suite import Suite
 from gpubench.testing import FakeDevice
 from gpubench.workload import Workload
 
+WHICH = {"kind": "fake", "name": "Fake device", "uuid": "FAKE-0", "driver": None}
+
 
 def case(file: str = OK, benchmark: str = "ok/double", **params: Any) -> dict[str, Any]:
     conditions = {"cache": "cold", "load": "sustained", "data": "normal"}
@@ -39,6 +41,7 @@ def served(
     told: list[dict[str, Any]] = []
     monkeypatch.setattr(find, "find", lambda word: (device, None))
     once.serve(request(*cases, **more), told.append)
+    assert told.pop(0) == {"device": WHICH}, "which device it is comes first"
     return told
 
 
@@ -116,7 +119,7 @@ def test_a_case_that_hangs_ends_the_process_and_no_other_case(tmp_path: Path) ->
     ended = subprocess.run(words, env=env, capture_output=True, text=True, timeout=LIMIT, check=False)
     assert ended.returncode == 1
     assert "Timeout (0:00:00.100000)!" in ended.stderr
-    assert told.read_text() == '{"copy":1000}\n'
+    assert [json.loads(line) for line in told.read_text().splitlines()] == [{"device": WHICH}, {"copy": 1000}]
 
 
 def test_the_time_of_a_case_ends_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -154,4 +157,6 @@ def test_the_whole_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     asked.write_text(json.dumps(request(case(n=1, dtype="float32"), told=str(told))))
     monkeypatch.setattr("sys.argv", ["once", str(asked)])
     once.main()
-    assert told.read_text() == '{"copy":1000}\n{"0":"ok"}\n'
+    assert [json.loads(line) for line in told.read_text().splitlines()] == [
+        {"device": WHICH}, {"copy": 1000}, {"0": "ok"},
+    ]  # fmt: skip

@@ -64,7 +64,8 @@ def test_a_trace_and_what_is_told_of_it(monkeypatch: pytest.MonkeyPatch, tmp_pat
     device = FakeDevice()
     told = served(monkeypatch, tmp_path, device, OK, "ok/double", n=2, dtype="float32")
     spent = [{"name": "fake_kernel(float*)", "kind": "kernel", "count": 2, "ns": 4000}]
-    summary = {"events": 8, "left_out": 0, "names": 1, "ns": 4000, "spent": spent}
+    which = {"kind": "fake", "name": "Fake device", "uuid": "FAKE-0", "driver": None}
+    summary = {"device": which, "events": 8, "left_out": 0, "names": 1, "ns": 4000, "spent": spent}
     assert told == {"trace": summary, "0": "ok"}
     document = json.loads((tmp_path / "trace.json").read_text())
     assert len(check(document)) == 8, "two calls: range, launch and kernel, and the range on the GPU"

@@ -231,8 +231,8 @@ def test_several_dtypes_are_the_classes_and_levels_have_their_slopes():
     found = described(charts.roofline(make_run(rows, ceilings=[*make_ceilings(), *levels, *peaks])))
     assert {row["class"] for row in marks(found)} == {"bf16", "fp16", "fp32"}
     assert {"L2 9000 GB/s", "DRAM 4600 GB/s", "fp32 60.0 TFLOP/s"} < set(words(found))
-    assert "fp16 805 TFLOP/s · bf16 800 TFLOP/s" in words(found), "two peaks within a line of text share one"
-    assert {"ridge 13.0 FLOP/B", "ridge 174, 175 FLOP/B"} < set(words(found))
+    assert "fp16 805 · bf16 800 TFLOP/s" in words(found), "two peaks within a line of text share one, and the unit"
+    assert {"ridge 13.0 FLOP/B", "174, 175"} < set(words(found)), "the first says what the numbers are"
 
 
 def test_a_roofline_of_one_row_without_ceilings_says_what_is_missing():

@@ -226,6 +226,16 @@ def test_why_tells_all_of_a_row() -> None:
     assert "new  " not in missing
 
 
+@pytest.mark.parametrize(("n", "told"), [(1, False), (9, False), (10, True)])
+def test_why_gives_no_percentiles_of_a_few_samples(n: int, told: bool) -> None:
+    record = make_matmul(256)
+    assert record.summary is not None
+    record.summary.n = n
+    text = comparison_why.why(found := judged([record], [record]), found.rows[0])
+    assert bool(re.search(r"p10 \d.*p90 \d", text)) is told
+    assert ("too few for p10 and p90" in text) is not told
+
+
 def test_why_of_a_failed_row_has_its_reason_and_nothing_that_moves_a_cursor() -> None:
     found = judged([make_matmul(256)], [make_matmul(256, status="error", reason=NASTY)])
     text = comparison_why.why(found, found.rows[0])

@@ -12,8 +12,10 @@ from rich.cells import cell_len
 from gpubench.report import sweep
 from gpubench.report.canvas import Scale, binary_ticks, linear_ticks, log_ticks, marks_for, natural, si
 from gpubench.report.curve import curve
+from gpubench.store.folder import read_run
 
 GOLDEN = Path(__file__).parent / "golden"
+H200 = Path(__file__).parent.parent / "results/reference/h200"
 
 
 def drawn(*args: object, **kwargs: object) -> str:
@@ -155,6 +157,14 @@ def test_largest_drop_is_between_near_neighbours_where_there_are_any() -> None:
     assert sweep.largest_drop(found) == (1792, 1793, pytest.approx(4.0))
     far = sweep.sweeps(make_run([record for record in records if record.params["n"] != 1793]), least=2)[0]
     assert sweep.largest_drop(far) == (1792, 1800, pytest.approx(20.0))
+
+
+def test_what_lies_between_sizes_far_apart_is_no_drop() -> None:
+    records = [make_record(params={"n": n}, flops=flops, time_ns=1000) for n, flops in ((768, 9000), (50257, 1000))]
+    found = sweep.sweeps(make_run(records), least=2)[0]
+    assert sweep.largest_drop(found) is None
+    vocabulary = sweep.sweeps(read_run(H200 / "advise-gpt2.json.gz"))[0]
+    assert sweep.largest_drop(vocabulary) == (3072, 3200, pytest.approx(1.018, abs=1e-3))
 
 
 def test_a_drop_is_not_made_of_numbers_that_are_not_trusted() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from builders import make_bandwidth, make_ceilings, make_matmul, make_record, ma
 
 from gpubench.errors import UsageError
 from gpubench.report.charts import picture
-from gpubench.report.export import ROOFLINE, RUN, check, render, save, save_roofline, suffix_form
+from gpubench.report.export import ROOFLINE, RUN, check, render, report_markdown, save, save_roofline, suffix_form
 from gpubench.store import embedded, runfile
 
 
@@ -161,6 +162,18 @@ def test_markdown_shows_24_rows_or_all() -> None:
     assert f"{len(run.records) - 24} more rows: --all" in render(run, "md")
     assert render(run, "md", all=True).count("\n| n=") == len(run.records)
     assert render(make_run([]), "md") == "no rows\n"
+
+
+def test_a_report_in_markdown_has_the_plot_and_the_claims_as_they_are_in_a_terminal() -> None:
+    claims = [{"id": f"C0{index}", "verdict": "HOLDS", "effects": [], "control": []} for index in range(5)]
+    text = report_markdown(make_run(make_sweep(), claims=claims))
+    plot, tiles = text.split("```text\n")[1:]
+    assert plot.startswith("matmul-sweep/matmul · NVIDIA H200")
+    assert tiles.partition("```")[0].splitlines()[1] == "● C00 ● C01 ● C02 ● C03 ● C04"
+    assert "\n| n=" in tiles, "all rows are below"
+    rows = [make_record("a```b", "c", params={"way": way}) for way in "abcdefgh"]
+    fences = re.findall("^`{3,}", report_markdown(make_run(rows)), re.MULTILINE)
+    assert set(fences) == {"````"}, "a name with backticks ends no fence"
 
 
 def test_the_table_is_plain_text_of_the_width_asked() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 
 import pytest
@@ -10,7 +11,22 @@ from rich.cells import cell_len
 
 from gpubench.report import plots
 from gpubench.report.figure_plot import plot
-from gpubench.report.figures.shapes import Entry, Figure, Heading, Level, Lines, Point, Quantity, Rows, Series
+from gpubench.report.figures.shapes import (
+    Entry,
+    Figure,
+    Heading,
+    Level,
+    Lines,
+    Point,
+    Quantity,
+    Rows,
+    Series,
+    Strip,
+    Strips,
+    Tile,
+    Tiles,
+)
+from gpubench.result import Samples
 
 HEADING = Heading("id", "suite", "bandwidth by stride", "What does a stride cost?", ("cold, burst",))
 
@@ -43,6 +59,18 @@ ROWS = Rows(
 )
 
 
+STRIPS = Strips(
+    HEADING,
+    Quantity("time of a call over the row's median", "×"),
+    [Strip("n=64", [0.9, 1.0, 1.0, 1.4], 1.0, 0.95, 1.1), Strip("装置" * 20, [0.99, 1.0, 1.01], 1.0)],
+)
+TILES = Tiles(
+    HEADING,
+    [("C0", [Tile("C01", "HOLDS"), Tile("C02", "ABSENT")]), ("C1", [Tile(f"C1{n}", "HOLDS") for n in range(10)])],
+    ("HOLDS", "PARTLY", "ABSENT"),
+)
+
+
 def drawn(figure: Figure, width: int = 80, height: int = 20, colour: bool = False, ascii_only: bool = False) -> str:
     text = plot(figure, width, height, colour, ascii_only)
     assert text is not None
@@ -71,7 +99,51 @@ def test_rows_are_bars_with_their_values_and_a_line_for_what_was_predicted():
     assert third.count("│") == 1, "nothing was predicted of it"
 
 
-@pytest.mark.parametrize("figure", [LINES, ROWS])
+def test_strips_have_a_dot_for_a_sample_a_bar_for_the_interval_and_a_line_for_the_median():
+    title, about, first, second, frame, ticks, _ = drawn(STRIPS).splitlines()
+    assert (title, about) == ("bandwidth by stride", "time of a call over the row's median, ×")
+    assert first.startswith("n=64 ")
+    assert first.count("·") == 2
+    assert first.count("━") > 5
+    assert first.index("·") < first.index("━") < first.rindex("│") < first.rindex("━") < first.rindex("·")
+    assert first.rindex("│") == frame.index("┬", ticks.index("1 ") - 2), "the median is 1 by its own scale"
+    assert second.count("━") == 0
+    assert "more" in drawn(dataclasses.replace(STRIPS, strips=[STRIPS.strips[0]] * 30))
+
+
+def test_tiles_have_the_mark_of_their_verdict_beside_their_names():
+    lines = drawn(TILES).splitlines()
+    assert lines[1] == "● C01 ▲ C02"
+    assert lines[2] == " ".join(f"● C1{n}" for n in range(10))
+    assert lines[3] == "verdict  ● HOLDS  ▲ ABSENT", "each verdict looks as it does in every picture"
+    assert [line.count("●") for line in drawn(TILES, 45).splitlines()[2:4]] == [7, 3]
+
+
+def test_a_value_with_a_name_is_a_line_across_the_rows():
+    traps = Rows(HEADING, Quantity("time", "×"), [Entry("a", 0.5), Entry("b", 3.0)], levels=[Level(1.0, "right", "x")])
+    _, about, first, second, _ = drawn(traps).splitlines()
+    assert about == "time; ┊ right"
+    assert first.index("┊") == second.index("┊")
+
+
+def test_names_too_long_are_cut_so_that_they_stay_apart_and_keep_their_class():
+    entries = [Entry(f"a very long name of a row with n={n}", n, kind="sustained") for n in (512, 1024)]
+    _, _, first, second, _ = drawn(Rows(HEADING, Quantity("rate", "FLOP/s"), entries), 60).splitlines()
+    assert "n=512 · sustained │" in first
+    assert "n=1024 · sustained │" in second
+    assert first.startswith("…")
+    kept = [Entry("a short one", 5.0), Entry("another name that is rather too long for it", 5.0)]
+    lines = drawn(Rows(HEADING, Quantity("rate", "FLOP/s"), kept), 60).splitlines()
+    assert lines[3].startswith("another name that is rat"), "the beginning tells them apart"
+
+
+def test_a_long_fact_goes_on_in_a_second_line():
+    fact = "the fastest of each of many kernels: shape 8192x8192x8192; shape 4096x4096x12288"
+    text = drawn(dataclasses.replace(ROWS, heading=dataclasses.replace(HEADING, facts=(fact,))), 60)
+    assert fact in text.replace("\n", " ")
+
+
+@pytest.mark.parametrize("figure", [LINES, ROWS, STRIPS, TILES])
 @pytest.mark.parametrize("width", [40, 57, 80, 133])
 @pytest.mark.parametrize("ascii_only", [False, True])
 def test_never_wider_than_asked_nor_much_higher(figure: Figure, width: int, ascii_only: bool):
@@ -81,7 +153,7 @@ def test_never_wider_than_asked_nor_much_higher(figure: Figure, width: int, asci
     assert text.isascii() or not ascii_only
 
 
-@pytest.mark.parametrize("figure", [LINES, ROWS])
+@pytest.mark.parametrize("figure", [LINES, ROWS, STRIPS, TILES])
 def test_colour_changes_nothing_but_colour(figure: Figure):
     coloured = drawn(figure, colour=True)
     assert "\x1b[38;5;" in coloured
@@ -114,4 +186,6 @@ def test_a_run_shows_its_curve_else_a_figure_of_its_suites_else_its_longest_swee
     assert "mine: b" in (plots.plot(make_run(rows), 80, 20, False) or "")
     assert plots.plot(make_run(rows[:7]), 80, 20, False) is None, "a table says it as well"
     assert plots.plot(make_run([make_matmul(256)]), 80, 20, False) is None
+    scattered = make_matmul(256, samples=Samples([90, 100, 100, 170], [1] * 4, [0] * 4, [1980.0] * 4))
+    assert "samples of single rows" in (plots.plot(make_run([scattered]), 80, 20, False) or "")
     assert plots.plot(make_run([]), 80, 20, False) is None

@@ -242,7 +242,7 @@ def test_what_a_run_file_claims_does_not_break_a_figure():
             )
             for record in stored("lecture").records
         ],
-        claims=[{"id": "C1", "verdict": None}, {"verdict": "HOLDS", "effects": "?"}],
+        claims=[{"id": "C1", "verdict": None}, *[{"verdict": "HOLDS", "effects": "?"}] * 3],
     )
     figures = catalogue.figures(spoilt)
     assert {"stride", "formats", "samples", "claims"} <= {figure.heading.id for figure in figures}
@@ -306,3 +306,52 @@ def test_an_axis_is_logarithmic_where_values_are_far_apart():
 
 def test_the_rows_of_a_sweep_have_no_figure_beside_their_curve():
     assert [figure for figure in catalogue.figures(make_run(make_sweep())) if figure.heading.suite] == []
+
+
+def test_a_few_claims_and_claims_that_nobody_judged_have_no_picture():
+    claims = [{"id": f"C0{index}", "verdict": "HOLDS"} for index in range(4)]
+    assert len(list(catalogue.scoreboard.scoreboard(make_run(claims=claims)))) == 1
+    assert not list(catalogue.scoreboard.scoreboard(make_run(claims=claims[:3])))
+    assert not list(catalogue.scoreboard.scoreboard(make_run(claims=[c | {"verdict": "NOT RUN"} for c in claims])))
+
+
+@pytest.mark.parametrize("name", ["lecture", "lecture-attention", "data-pattern", "sustained"])
+def test_no_two_figures_of_a_suite_ask_the_same(name: str):
+    asked = [(figure.heading.suite, figure.heading.question) for figure in of_stored(name).values()]
+    assert len(set(asked)) == len(asked)
+
+
+def test_the_name_of_a_row_is_as_short_as_tells_it_apart():
+    sparse = of_stored("lecture")["precision/sparse"]
+    assert isinstance(sparse, Rows)
+    assert sparse.names[:2] == ["4096x4096x4096 unpruned", "4096x4096x4096 dense"], "it would be cut with its axes"
+    kv = of_stored("lecture")["decode/kv-cache"]
+    assert isinstance(kv, Rows)
+    assert kv.names[0] == "batch=1 group=1 context=4096", "numbers keep theirs"
+    samples = of_stored("sustained")["samples"]
+    assert isinstance(samples, Strips)
+    names = [strip.name for strip in samples.strips]
+    assert "matmul n=4096 load=burst" in names
+    assert "attention load=sustained" in names
+    held = of_stored("data-pattern")["sustained"]
+    assert isinstance(held, Rows)
+    assert held.names[0] == "pattern=zeros", "its only benchmark needs no name"
+
+
+def test_what_was_predicted_is_only_spoken_of_where_it_is_shown():
+    alone = make_record("coalescing", "strided-read", params={"stride": 8}, nbytes=10**9)
+    (figure,) = (each for each in catalogue.figures(make_run([alone])) if each.heading.id == "stride")
+    assert figure.heading.facts == ()
+    dtypes = ("float32", "float16")
+    rows = [make_record("precision", "matmul", params={"n": 64, "dtype": name}, flops=10**9) for name in dtypes]
+    (figure,) = (each for each in catalogue.figures(make_run(rows)) if each.heading.id == "formats")
+    assert isinstance(figure, Rows)
+    assert "datasheet" not in " ".join([figure.predicted, figure.heading.question, *figure.heading.facts])
+
+
+def test_counts_have_no_halves_and_a_wave_is_added_between_close_sizes_alone():
+    ticks = axes.across(Quantity("full"), [1.0, 2.0, 3.0], 9).ticks
+    assert list(ticks.values()) == ["1", "2", "3"]
+    assert "1.5" in axes.across(Quantity("full"), [1.0, 2.5, 3.0], 9).ticks.values()
+    sweep = main(sweeps(stored("advise-gpt2")))[0]
+    assert [at for at, _ in products.edges(stored("advise-gpt2"), sweep) if 4096 < at < 50_000] == []

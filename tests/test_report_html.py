@@ -13,14 +13,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from builders import make_bandwidth, make_matmul, make_record, make_run
+from builders import make_bandwidth, make_ceilings, make_matmul, make_record, make_run
 
 from gpubench.errors import UsageError
-from gpubench.report.html import comparison, markup, overview, page, questions
+from gpubench.report import charts
+from gpubench.report.html import comparison, figures, markup, overview, page, questions
 from gpubench.report.html import run as report
+from gpubench.report.words import unplaced
 from gpubench.result import Run
 from gpubench.store.folder import read_run, read_runs
 
+H200 = Path(__file__).resolve().parent.parent / "results/reference/h200"
 OURS = frozenset(
     re.findall(
         r"\w+",
@@ -263,3 +266,78 @@ def test_the_comparison_is_as_grave_as_its_worst_row() -> None:
     assert comparison.verdict(judged)[0] == "good"
     judged.rows = []
     assert comparison.verdict(judged) == ("warn", "There is no row to compare.")
+
+
+def paragraphs(run: Run) -> str:
+    return Elements(report.report(run, {}, ASKED).decode()).text
+
+
+def test_the_method_says_what_the_file_says_and_nothing_of_the_rest() -> None:
+    known = paragraphs(small(tool={"version": "9.9", "method": 3}, fingerprint={"id": "abc"}, run_id="r1"))
+    assert "Run r1, method 3, machine abc." in known
+    assert "gpubench 9.9" in known
+    bare = paragraphs(small(tool={}, fingerprint={}, run_id="r1"))
+    assert "Run r1." in bare
+    assert "method ," not in bare
+    assert "UTC · took 58 s\n" in bare or "UTC · took 58 sgpubench" not in bare
+    assert "cupti (1 row)" in paragraphs(make_run([make_bandwidth()]))
+
+
+def test_what_counts_as_a_flop_of_attention_is_said(html: str) -> None:
+    """The same for every way to compute it: a causal mask halves it, a gradient adds two and a half times as much."""
+    text = " ".join(Elements(html).text.split())
+    assert "its two products, half of them with a causal mask, 3.5 times as much with the gradient" in text
+
+
+def test_without_ceilings_the_report_says_so_in_place_of_a_roofline(html: str) -> None:
+    assert "This run holds no ceilings" in Elements(html).text
+    assert 'data-name="roofline"' not in html
+    whole = report.report(small(ceilings=make_ceilings()), {}, ASKED).decode()
+    assert 'data-name="roofline"' in whole
+    assert "This run holds no ceilings" not in whole
+
+
+def test_a_fall_of_a_few_percent_is_no_news() -> None:
+    rows = [make_record(params={"n": n}, flops=10**9, time_ns=ns) for n, ns in enumerate([100, 101, *[99] * 7], 1)]
+    assert "largest drop" not in str(overview.tiles(make_run(rows)))
+    rows[1] = make_record(params={"n": 2}, flops=10**9, time_ns=200)
+    assert "largest drop" in str(overview.tiles(make_run(rows)))
+
+
+def test_claims_that_nobody_judged_are_no_part_of_the_verdict() -> None:
+    claims = [CLAIM | {"verdict": "NOT RUN", "effects": []}]
+    assert "claims" not in overview.verdict(dataclasses.replace(small(), claims=claims))[1]
+    assert "claims: 1 hold, 1 not run" in overview.verdict(dataclasses.replace(small(), claims=[CLAIM, *claims]))[1]
+
+
+def test_the_figures_of_a_chart_are_what_its_marks_say() -> None:
+    for picture in charts.pictures(read_run(H200 / "lecture.json.gz")):
+        columns, rows = figures.figures_of(picture.spec())
+        assert not {"x", "y", "name", "class", "role"} & set(columns), picture.heading.id
+        assert rows, picture.heading.id
+        if picture.heading.id == "stride":
+            assert "predicted" in columns
+            assert len(rows) == 14
+    settled = charts.draw(read_run(H200 / "sustained.json.gz"), "sustained-in-time-1")
+    assert figures.figures_of(settled.spec())[0] == ["share of", "time, s", "share, %"], "lines without marks"
+
+
+def test_a_comparison_shows_the_first_rows_and_reasons_and_folds_the_others() -> None:
+    from gpubench.compare.runs import compare
+
+    base = make_run([make_matmul(n) for n in range(64, 64 + 40)], run_id="base")
+    judged = compare([base], make_run([make_matmul(64)], run_id="new"), 0.03, {}, "error")
+    text = comparison.report(judged, [base], base).decode()
+    assert "15 more rows" in text
+    assert Elements(text).text.count("✕ missing") == 39
+
+
+def test_no_folder_of_the_one_who_compared_is_in_a_comparison() -> None:
+    judged, base, new = compared()
+    judged.base_name, judged.new_name = "/home/somebody/old/run.json", "/home/somebody/new/run.json"
+    text = comparison.report(judged, [base], new).decode()
+    assert "somebody" not in text
+    assert "old/run.json" in text
+    assert unplaced("~/x/one.json", "results/two.json") == ("one.json", "results/two.json")
+    assert unplaced("3 runs, /x/y/one.json …", "/z/two.json") == ("3 runs, one.json …", "two.json")
+    assert unplaced("as it is", "env:A=/x/y") == ("as it is", "env:A=/x/y")

@@ -66,6 +66,15 @@ def test_the_listing_is_literal_and_fits() -> None:
     assert max(map(cell_len, text.split("\n"))) <= 80
 
 
+def test_a_plan_is_said_in_a_sentence(tmp_path: Path) -> None:
+    for name, text in {"a": "# Two words,\n# and more. Not this.\nrun: {}\n# nor\n", "b": "run: {}\n"}.items():
+        (tmp_path / name).write_text(text)
+    (tmp_path / "c").write_bytes(b"# caf\xe9")
+    assert listing.purpose(tmp_path / "a") == "Two words, and more."
+    for name in "bcd":
+        assert listing.purpose(tmp_path / name) == str(tmp_path / name), "no comment, no text, no file"
+
+
 def test_an_empty_listing_says_so() -> None:
     assert printed(listing.table({}, {})) == "nothing to list\n"
     assert printed(listing.table({}, PLANS)).startswith("plan")
@@ -84,7 +93,7 @@ def test_listing_as_json_has_every_value() -> None:
     (load,) = benchmark["conditions"]
     assert (load["name"], load["values"], load["quick"]) == ("load", ["sustained"], ["burst"])
     assert content["conditions"][1] == {"name": "load", "values": ["burst", "sustained"]}
-    assert content["plans"][0] == {"name": "quick", "file": "suites/plans/quick.yaml"}
+    assert content["plans"][0]["file"] == "suites/plans/quick.yaml"
 
 
 FACTS: dict[str, Any] = {

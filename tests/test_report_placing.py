@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpubench.report.placing import SIZE, beside, covered, rows, text_width, together, wrapped
+from gpubench.report.placing import SIZE, beneath, beside, covered, rows, stairs, text_width, together, wrapped
 
 ROOM = 760.0
 
@@ -54,3 +54,16 @@ def test_long_text_is_wrapped_and_then_cut():
     assert max(map(text_width, lines)) * 13 / SIZE <= 800
     assert wrapped("", 800, 13, 2) == [""]
     assert wrapped("a\nb\x1b", 800, 13, 1) == ["a b\ufffd"]
+
+
+def test_texts_at_the_foot_of_lines_are_steps_of_a_stair_where_they_are_close():
+    assert stairs([0, 200, 400], [50, 50, 50]) == [0, 0, 0]
+    assert stairs([0, 30, 40, 300], [100, 100, 20, 10]) == [0, 1, 2, 0]
+    assert stairs([0, 30, 125], [100, 20, 50]) == [0, 1, 0], "the second ends before the third begins"
+    assert stairs([], []) == []
+
+
+def test_a_mark_is_beneath_those_of_other_names_drawn_later_in_its_place():
+    assert beneath([(0, 0), (1, 1), (3, 0), (50, 0)], ["a", "b", "b", "c"]) == [1, 0, 0, 0]
+    assert beneath([(0, 0), (1, 1), (3, 0)], ["a", "b", "c"]) == [2, 1, 0]
+    assert beneath([(0, 0), (0, 0)], ["a", "a"]) == [0, 0]

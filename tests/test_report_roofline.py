@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -217,3 +218,21 @@ def test_an_implausible_point_is_shown_and_leads_no_class() -> None:
     assert sum(not point.trusted for point in view.points) == 190
     best = max((point for point in view.points if point.trusted), key=lambda point: point.percent or 0)
     assert best in roofline.shown_points(view)
+
+
+def test_a_row_of_a_nearer_memory_is_held_against_that_and_not_against_dram() -> None:
+    run = placed(4_000, 1000, 2e10, dtype="float16")
+    (row,) = run.records
+    assert row.work is not None
+    there = replace(run, records=[replace(row, work=replace(row.work, level="L2"))])
+    (point,) = roofline.view(there).points
+    assert (point.bound, point.attainable) == (None, 1e11), "nobody measured that level"
+    (point,) = roofline.view(replace(there, ceilings=[*run.ceilings, memory("L2", 2e10)])).points
+    assert (point.bound, point.attainable) == ("memory", pytest.approx(8e10))
+
+
+def test_a_note_is_whole_in_the_picture() -> None:
+    rows = [make_matmul(256, dtype=dtype) for dtype in ("bfloat16", "float16", "float32", "float64")]
+    text = plot(roofline.view(make_run(rows, ceilings=make_ceilings())), 60, 20, False)
+    assert text is not None
+    assert "no compute ceiling for fp16, fp32, fp64: held against the bandwidth alone (–)" in text.replace("\n", " ")

@@ -279,3 +279,12 @@ def test_spread_keeps_the_ends() -> None:
     assert rows.spread([1, 2, 3], 1) == [1]
     assert rows.spread([1, 2, 3], 0) == []
     assert rows.spread([1, 2, 3], -2) == []
+
+
+def test_a_word_too_long_for_its_column_is_broken_where_it_has_a_joint() -> None:
+    grid = Grid([Column("a", fold=True), Column("b")])
+    grid.add("chain product=weight-gradient vocab=50257", "1" * 40)
+    text = io.StringIO()
+    Console(file=text, width=50, color_system=None).print(grid)
+    cells = [line[:8].strip() for line in text.getvalue().split("\n")[2:-1]]
+    assert cells == ["chain", "product=", "weight-", "gradient", "vocab=", "50257"]

@@ -108,6 +108,27 @@ def test_every_row_is_in_the_journal_and_the_file_follows_once_a_second(tmp_path
     writer.close("complete")
 
 
+def test_a_row_is_on_the_disk_before_the_next_case_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A power failure takes what was written and not synchronised."""
+    synced: dict[int, bytes] = {}
+    fsync = os.fsync
+
+    def seen(descriptor: int) -> None:
+        fsync(descriptor)
+        status = os.fstat(descriptor)
+        if status.st_ino == os.stat(writer.journal).st_ino:
+            synced[len(writer.run.records)] = writer.journal.read_bytes()
+
+    writer = RunWriter(tmp_path / "a.json", new_run(), clock=Clock())
+    monkeypatch.setattr(os, "fsync", seen)
+    for n in (256, 257):
+        writer.add(make_matmul(n))
+    for rows, data in synced.items():
+        assert data.count(b'"status":"ok"') == rows
+    assert list(synced) == [1, 2]
+    writer.close("complete")
+
+
 def test_rewriting_takes_a_twentieth_of_the_time_at_most(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     clock, writes = Clock(), []
 
@@ -172,7 +193,9 @@ def test_a_folder_without_permission_is_refused_at_the_start(tmp_path: Path, mon
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(os, "open", refuse)
-    with pytest.raises(UsageError, match=r"^cannot write .*a\.json: Permission denied$"):
+    with pytest.raises(
+        UsageError, match=r"^cannot write .*a\.json: Permission denied \(another place: --results DIR, or -o FILE\)$"
+    ):
         RunWriter(tmp_path / "a.json", new_run())
 
 

@@ -153,6 +153,10 @@ def _two_primary(content: dict[str, Any]) -> None:
         metric["primary"] = True
 
 
+def _same_metric(content: dict[str, Any]) -> None:
+    content["records"][0]["metrics"][2]["name"] = content["records"][0]["metrics"][0]["name"]
+
+
 FIRST = ("records", 0)
 
 
@@ -201,6 +205,7 @@ FIRST = ("records", 0)
         (_number_for_failed, "records[1].summary: a record that is skipped has no number"),
         (_metric_for_failed, "records[1].metrics: a record that is skipped has no number"),
         (_two_primary, "records[0].metrics: 3 are primary, expected one at most"),
+        (_same_metric, 'records[0].metrics: "time" is given twice'),
     ],
 )
 def test_a_wrong_field_is_named(spoil: Callable[[dict[str, Any]], None], words: str) -> None:
@@ -342,7 +347,7 @@ def records(draw: st.DrawFn) -> Record:
     )
     if status == "ok":
         record.summary = draw(maybe(st.builds(Summary, ns, ns, ns, ns, ns, maybe(ns), maybe(ns))))
-        record.metrics = draw(st.lists(metrics, max_size=2))
+        record.metrics = draw(st.lists(metrics, max_size=2, unique_by=lambda metric: metric.name))
         if record.metrics:
             record.metrics[0].primary = draw(st.booleans())
     return record

@@ -152,14 +152,17 @@ def test_a_benchmark_is_declared() -> None:
 
     @suite.benchmark(n=Axis([1]), m=Axis(same_as="n"))
     def row_sums(device: Any, n: int, m: int) -> Workload:
-        """Sum rows.
+        """Sum rows,
+        one after the other.
 
         More.
         """
         raise NotImplementedError
 
     bench = suite.benchmarks["row-sums"]
-    assert (bench.path, bench.doc, bench.file) == ("test-suite/row-sums", "Sum rows.", Path(__file__))
+    assert (bench.path, bench.doc, bench.file) == (
+        "test-suite/row-sums", "Sum rows, one after the other.", Path(__file__),
+    )  # fmt: skip
     assert bench.function is row_sums
     with pytest.raises(TypeError, match="test-suite/row-sums is declared twice"):
         suite.benchmark(n=Axis([1]), m=Axis([1]))(row_sums)

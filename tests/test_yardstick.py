@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,10 +14,12 @@ from gpubench.result import Conditions, Metric, Record, Samples, Timer
 from gpubench.runner import Effort, measure
 from gpubench.sampling import Stopping
 from gpubench.store import runfile
+from gpubench.store.folder import read_run
 from gpubench.suite import Case, Suite
 from gpubench.testing import FakeDevice
 from gpubench.workload import Workload
 
+RUNS = sorted((Path(__file__).parents[1] / "results" / "reference" / "h200").glob("*.json.gz"))
 FACTS = H200 | {"last_level_cache_bytes": 62_914_560}
 UNKNOWN = FACTS | {"name": "NVIDIA Graphics Device"}
 
@@ -273,3 +276,30 @@ def test_the_runner_holds_every_row(ns: int, flags: list[str]) -> None:
     assert [metric.name for metric in row.metrics] == ["time", "flops", "of_datasheet", "of_silicon"]
     assert row.metric("of_datasheet") == Metric("of_datasheet", 500e6 / ns * 1e9 / 67e12, "1", "higher")
     assert runfile.record_from_json(runfile.record_to_json(row), "row") == row
+
+
+# What an H200 did
+
+
+@pytest.mark.parametrize("path", RUNS, ids=lambda path: path.name)
+def test_no_row_of_a_kept_run_is_above_what_is_possible(path: Path) -> None:
+    """Neither above the datasheet nor above the silicon at the clock held, or it is called implausible."""
+    run = read_run(path)
+    for record in run.records:
+        for name in ("of_datasheet", "of_silicon"):
+            found = share(record, name, run.device)
+            assert found is None or found <= 1 or "implausible" in record.flags, (record.id, name)
+        held = yardstick.hold(record, run.device)
+        assert (held.implausible is not None) is ("implausible" in record.flags), record.id
+
+
+def test_large_products_reach_most_of_a_dense_peak() -> None:
+    """A sparse peak, twice the dense one, would leave them at 40 %; that of another product somewhere else."""
+    run = read_run(next(path for path in RUNS if path.name.startswith("matmul-sweep")))
+    shares = {
+        record.params["n"]: share(record, "of_datasheet", run.device)
+        for record in run.records
+        if record.params["n"] in (4096, 4224, 4288) and record.params["dtype"] == "bfloat16"
+    }
+    assert len(shares) == 3
+    assert all(found is not None and 0.6 < found < 0.9 for found in shares.values()), shares

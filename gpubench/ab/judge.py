@@ -32,6 +32,8 @@ from gpubench.units import three_digits
 from gpubench.verdict import Change, Judged, Mismatch, Row
 
 AS_IS = "as it is"
+TURN = 0.005
+"""A difference of a block's second process from its first that is worth a word: it costs as much as noise of 0.5 %."""
 
 
 def judged(found: AbRun, margin: float | None = None, margins: Mapping[str, float] | None = None) -> Judged:
@@ -195,10 +197,33 @@ def _reason(rows: PairedRow, verdict: PairedVerdict) -> str:
 
 
 def _hints(rows: PairedRow, base: Record, new: Record) -> list[str]:
-    """What the sides suggest as the cause: a clock that differs in the same way in every block first."""
+    """What the sides suggest as the cause: a clock that differs in the same way in every block first; what widens the
+    interval last."""
     said = causes.hints(base, new)
-    shift = _clock_shift(rows)
-    return said if shift is None else [shift, *(line for line in said if not line.startswith("SM clock"))]
+    if (shift := _clock_shift(rows)) is not None:
+        said = [shift, *(line for line in said if not line.startswith("SM clock"))]
+    return [*said, *filter(None, [_turn(rows)])]
+
+
+def _turn(rows: PairedRow) -> str | None:
+    """A difference of the second process of a block from the first, whichever side it is of: each side is second as
+    often as the other, so that it favours none, but the interval is as wide as it. Half the difference of the mean
+    ratios, where new came second and where it came first, by the t interval of two means."""
+    if len(rows.pairs) < LEAST_BLOCKS or min(map(min, rows.times())) <= 0:
+        return None
+    ratios: dict[str, list[float]] = {BASE: [], NEW: []}
+    for (block, _, _), base, new in zip(rows.pairs, *rows.times(), strict=True):
+        ratios[block.first].append(math.log(new / base))
+    if not all(ratios.values()):
+        return None
+    means = {first: math.fsum(values) / len(values) for first, values in ratios.items()}
+    squares = math.fsum((value - means[first]) ** 2 for first, values in ratios.items() for value in values)
+    degrees = len(rows.pairs) - 2
+    error = math.sqrt(squares / degrees * math.fsum(1 / len(values) for values in ratios.values())) / 2
+    slower = (means[BASE] - means[NEW]) / 2
+    if abs(slower) - t_quantile(degrees, (1 + CONFIDENCE) / 2) * error <= TURN:
+        return None
+    return f"the second process of a block took {100 * math.expm1(slower):+.1f} %, whichever side it was"
 
 
 def _clock_shift(rows: PairedRow) -> str | None:

@@ -90,13 +90,29 @@ class PairedVerdict:
 
 @dataclass(frozen=True)
 class _Mean:
-    """The mean of a row's ln(new/base) with its standard error; `sign` makes more of it worse."""
+    """The mean of a row's ln(new/base), the standard deviation over its blocks, and that of what whole ticks of the
+    timer hide from all blocks alike; `sign` makes more of it worse."""
 
     row: Paired
     margin: float
     mean: float
-    error: float
+    deviation: float
+    rounding: float
     sign: int
+
+    @property
+    def error(self) -> float:
+        """The standard error of the mean."""
+        return self.error_of(len(self.row.base))
+
+    def error_of(self, blocks: int) -> float:
+        """That of so many blocks, which see no finer what all of them round alike."""
+        return math.hypot(self.deviation / math.sqrt(blocks), self.rounding)
+
+    @property
+    def is_coarse(self) -> bool:
+        """Whether the timer's ticks hide more than noise does."""
+        return self.rounding > self.deviation / math.sqrt(len(self.row.base))
 
     @property
     def degrees(self) -> int:
@@ -181,14 +197,16 @@ def _fault(row: Paired) -> str | None:
 
 
 def _mean(row: Paired, margin: float) -> _Mean:
-    """The standard deviation of a difference never falls below that of two medians in whole ticks, tick/√12 each."""
+    """Medians in whole ticks are rounded, each side's by a standard deviation of tick/√12. Where the blocks differ by
+    less than a tick they round the same way, and their mean is as wrong as each of them; noise of a tick shakes that
+    off (dither: Widrow and Kollár, Quantization Noise, 2008). Between the two, linear: held by simulation."""
     differences = [math.log(new) - math.log(base) for base, new in zip(row.base, row.new, strict=True)]
     count = len(differences)
     mean = math.fsum(differences) / count
     deviation = math.sqrt(math.fsum((each - mean) ** 2 for each in differences) / (count - 1))
-    rounding = math.hypot(row.tick / min(row.base), row.tick / min(row.new)) / math.sqrt(12)
-    error = max(deviation, rounding) / math.sqrt(count)
-    return _Mean(row, margin, mean, error, SIGNS[row.direction])
+    ticks = row.tick / min(row.base), row.tick / min(row.new)
+    alike = max(0.0, 1 - deviation / max(ticks)) if row.tick else 0.0
+    return _Mean(row, margin, mean, deviation, alike * math.hypot(*ticks) / math.sqrt(12), SIGNS[row.direction])
 
 
 def _holm(chances: Mapping[int, float], alpha: float) -> tuple[dict[int, float], dict[int, bool]]:
@@ -219,7 +237,8 @@ def _verdict(mean: _Mean, level: float, beyond: bool, alpha: float) -> PairedVer
         verdict, reason = "equivalent", f"within the margin of {100 * mean.margin:g} %"
     else:
         verdict, needed = "inconclusive", _needed(mean, level, alpha)
-        reason = "too noisy to be called equivalent" if within else "the interval crosses the margin"
+        what = "in too few ticks of the timer" if mean.is_coarse else "too noisy"
+        reason = f"{what} to be called equivalent" if within else "the interval crosses the margin"
     return PairedVerdict(
         id=mean.row.id,
         verdict=verdict,
@@ -254,10 +273,9 @@ def _needed(mean: _Mean, level: float, alpha: float) -> int | None:
 
     The interval shrinks with every block, so the least number is found by halving.
     """
-    spread = mean.error * math.sqrt(len(mean.row.base))
 
     def decides(count: int) -> bool:
-        error = spread / math.sqrt(count)
+        error = mean.error_of(count)
         if mean.excess > 0:
             return t_quantile(count - 1, 1 - level / 2) * error < mean.excess
         quiet = t_quantile(count - 1, (1 + CONFIDENCE) / 2) * error <= QUIET * mean.limit

@@ -35,7 +35,6 @@ from gpubench.discovery import Library
 from gpubench.errors import DeviceLost, DeviceUnavailable, NotComparable, NothingMeasured, UsageError
 from gpubench.executor import Bench, WorkerProcess
 from gpubench.exits import Exit, first
-from gpubench.gate import parse
 from gpubench.keys import Whole
 from gpubench.plan import Selected, cases, plan_among, select
 from gpubench.report.words import counted, plain
@@ -68,11 +67,11 @@ def measure(wish: Wish) -> Exit:
     planned = blocks_of(wish.blocks)
     library, project = Library(), find_project(Path.cwd())
     settings = resolve(request.flags, plan_among(request.words, library, project), os.environ, Path.cwd())
-    verdicts = parse(settings.fail_on)
+    verdicts = outcome.fail_on(settings)
     selected = select(request.words, library, asked_params(request), project)
     outcome.check_files(wish.wanted.exports, wish.wanted.summary)
     screen = Screen(settings.no_color, settings.quiet)
-    for line in (*library.warnings, *settings.warnings):
+    for line in library.warnings if request.silent else (*library.warnings, *settings.warnings):
         screen.warn(f"gpubench: {line}")
     with ExitStack() as stack:
         stand = Stand(settings, selected, library, chosen, settings.device, stack)
@@ -94,7 +93,7 @@ def measure(wish: Wish) -> Exit:
         writer = RunWriter(path, found, replace=request.output is not None)
         codes = Session(settings, screen, stand, writer, found).run(wanted)
     screen.say(f"saved {from_here(path)}" if found.records else "nothing was measured, nothing is saved")
-    if request.silent:
+    if request.silent or (codes and not found.records):
         return first(codes)
     shown = replace(wish.wanted, annotate=settings.annotate)  # which a file or a variable may say
     return show(found, path, settings, shown, verdicts, screen, broken_off=codes)
@@ -133,7 +132,8 @@ class Stand:
             self.benches[name] = Bench(benchmarks, files)
 
     def opened(self, name: SideName) -> WorkerProcess:
-        """A fresh process of a side. DeviceUnavailable says which side it is that does not start."""
+        """A fresh process of a side. DeviceUnavailable says which side it is that does not start, if it is as somebody
+        said."""
         side = self.sides[name]
         try:
             return WorkerProcess(
@@ -147,7 +147,8 @@ class Stand:
                 package=None if side.python == sys.executable else self.package,
             )
         except (DeviceUnavailable, UsageError) as error:
-            raise type(error)(f"{FLAGS[name]}: {error.message}", error.hint) from error
+            of_side = f"{FLAGS[name]}: " if side.said else ""
+            raise type(error)(f"{of_side}{error.message}", error.hint) from error
 
 
 def _begun(request: Request, stand: Stand, planned: int, screen: Screen) -> AbRun:

@@ -42,7 +42,7 @@ def show(
     else:
         outcome.show(judged, wanted, failing, screen)
     outcome.write(judged, wanted, failing, screen)
-    outcome.tell(judged, code, wanted.form, screen, f"gpubench compare {from_here(path)}")
+    outcome.tell(judged, code, wanted.form, screen, f"gpubench compare {from_here(path)}" if why is None else None)
     say_rates(store_of(settings).folder, found, "ab", screen)
     return code
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Annotated, Any
 
 import typer
@@ -39,17 +39,6 @@ WELCOME = """gpubench finds out what a GPU really does, says why, and says when 
   gpubench list           what can be measured
   gpubench --help         every command"""
 
-app = typer.Typer(
-    name="gpubench",
-    help="Find out what a GPU really does, why, and when it got slower.",
-    no_args_is_help=False,
-    add_completion=True,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    rich_markup_mode=None,
-    cls=GroupedCommands,
-)
-
 
 def _version(wanted: bool) -> None:
     if wanted:
@@ -57,7 +46,6 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback(invoke_without_command=True)
 def root(
     context: typer.Context,
     version: Annotated[
@@ -88,11 +76,31 @@ COMMANDS: dict[str, tuple[str, Callable[..., Any] | typer.Typer]] = {
     "selfcheck": (MORE, selfcheck.app),
     "schema": (MORE, read.schema),
 }
-for _name, (_group, _what) in COMMANDS.items():
-    if isinstance(_what, typer.Typer):
-        app.add_typer(_what, name=_name, rich_help_panel=_group)
-    else:
-        app.command(_name, cls=GroupedCommand, rich_help_panel=_group)(_what)
+
+
+def application(names: Iterable[str]) -> typer.Typer:
+    """The application with these commands."""
+    made = typer.Typer(
+        name="gpubench",
+        help="Find out what a GPU really does, why, and when it got slower.",
+        no_args_is_help=False,
+        add_completion=True,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+        rich_markup_mode=None,
+        cls=GroupedCommands,
+    )
+    made.callback(invoke_without_command=True)(root)
+    for name in names:
+        group, what = COMMANDS[name]
+        if isinstance(what, typer.Typer):
+            made.add_typer(what, name=name, rich_help_panel=group)
+        else:
+            made.command(name, cls=GroupedCommand, rich_help_panel=group)(what)
+    return made
+
+
+app = application(COMMANDS)
 
 
 def call(arguments: Sequence[str]) -> Exit:
@@ -100,9 +108,10 @@ def call(arguments: Sequence[str]) -> Exit:
 
     Typer's own `main` is for completion alone: it turns a broken pipe and Ctrl-C into exit codes of its own.
     """
-    command = typer.main.get_command(app)
     if COMPLETION in os.environ:
-        command.main(prog_name="gpubench")
+        typer.main.get_command(app).main(prog_name="gpubench")
+    # Typer reads the parameters of every command there is, which takes as long as drawing a table.
+    command = typer.main.get_command(application(arguments[:1]) if arguments and arguments[0] in COMMANDS else app)
     try:
         with command.make_context("gpubench", list(arguments)) as context:
             code = command.invoke(context)

@@ -23,15 +23,16 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help="The name: letters, di
 def save(
     flags: options.Flags,
     name: Name,
-    runs: Annotated[
-        list[str] | None, typer.Argument(metavar="[RUN]...", help=f"The runs: {options.RUN_WORDS}.")
-    ] = None,
+    runs: Annotated[list[str] | None, typer.Argument(metavar="RUN", help=f"The runs: {options.RUN_WORDS}.")] = None,
     replace: Annotated[bool, typer.Option("--replace", help="In place of the runs of this device.")] = False,
     add: Annotated[
         bool, typer.Option("--add", help="Beside them: from five runs on, their spread tells a regression.")
     ] = False,
 ) -> None:
-    """Keep copies of runs under a name: five of a device tell a regression."""
+    """Keep copies of runs under a name.
+
+    One run of a device tells what is suspect, five what is a regression.
+    """
     from gpubench.cli.output import from_here
     from gpubench.cli.stored import baselines_of, begin, find, store_of
     from gpubench.errors import UsageError
@@ -82,9 +83,14 @@ def remove(
     """Delete the runs kept under a name."""
     from gpubench.cli.output import from_here
     from gpubench.cli.stored import baselines_of, begin
+    from gpubench.errors import NothingMeasured
 
     settings, screen = begin(quiet=quiet, no_color=no_color, debug=debug)
-    for path in baselines_of(settings).remove(name):
+    try:
+        gone = baselines_of(settings).remove(name)
+    except NothingMeasured as error:
+        raise NothingMeasured(error.message, "gpubench baseline list") from None
+    for path in gone:
         screen.say(f"deleted {from_here(path)}")
 
 

@@ -66,7 +66,6 @@ def check(
     verbose: options.Verbose = False,
 ) -> Exit:
     """For a build: measure, compare with the baseline, gate."""
-    from gpubench import gate
     from gpubench.ab import sides
     from gpubench.cli import outcome
     from gpubench.cli.checked import Checked
@@ -87,8 +86,8 @@ def check(
         "confirm": confirm, "base": base, "annotate": annotate,
     }  # fmt: skip
     settings, screen = begin(**measuring, **judging)
-    verdicts = gate.parse(settings.fail_on)
-    sides.parse("--base", settings.base)  # wrong ones are known before anything is measured
+    verdicts = outcome.fail_on(settings)
+    sides.parse(outcome.source(settings, "base"), settings.base)  # wrong ones are known before anything is measured
     wanted = outcome.Wanted(chosen, all_rows, only_changed, export or [], summary, settings.annotate)
     outcome.check_files(wanted.exports, summary)
     chosen_words, names = asked(words or [])
@@ -165,9 +164,13 @@ def _decided(judged: Judged, run: Run, verdicts: Collection[str]) -> tuple[Exit,
 
 
 def _advise(checked: Checked, judged: Judged, screen: Screen) -> None:
-    """What would decide where the runs of the base cannot."""
+    """What would decide where the runs of the base cannot: others of the base, where a benchmark is another one now."""
+    from gpubench.cli.output import from_here
     from gpubench.compare.judge import MIN_HISTORY
 
+    if any(each.field == "definition" for row in judged.rows for each in row.mismatches):
+        save = f"gpubench baseline save {checked.baseline} {from_here(checked.runs[0][1])} --replace"
+        screen.say(f"next  {save}   if that benchmark was meant to change")
     if not judged.count("suspect"):
         return
     ways = ["--base python=PATH measures against the base itself"]

@@ -52,9 +52,20 @@ class Checked:
             raise UsageError("check measures in processes of its own", "without in_process")
         unlike = self.settings.host_mismatch == "warn"
         self.base_name, self.base = kept(self.baseline, run, self.baselines, unlike, self._make)
+        self.notes = self._unused_margins()
         if self.names is not None:
-            self.base, self.notes = within(self.base, self.names)
+            self.base, left_out = within(self.base, self.names)
+            self.notes += left_out
         self.runs.append((run, path))
+
+    def _unused_margins(self) -> list[str]:
+        """A line for each pattern of `margins:` that means no row of the baseline: a misspelt one would change nothing
+        without a word."""
+        from gpubench.compare.judge import fits
+
+        records = [record for run in self.base for record in run.records]
+        unused = [name for name in self.settings.margins or () if not any(fits(name, record) for record in records)]
+        return [f"margins: {name!r} fits no row of the baseline" for name in unused]
 
     @property
     def _make(self) -> str:

@@ -37,7 +37,6 @@ def compare(
     summary: options.Summary = None,
 ) -> Exit:
     """Two stored runs, row by row: what got slower, what is missing."""
-    from gpubench import gate
     from gpubench.cli import outcome
     from gpubench.cli.output import form_of
     from gpubench.cli.selfcheck import say_rates
@@ -53,7 +52,7 @@ def compare(
     if why is not None and chosen != "table":
         raise UsageError(f"--why is text for a reader, --format {chosen} has every row", "one of them")
     settings, screen = begin(**flags, margin=margin, fail_on=fail_on, host_mismatch=host_mismatch, annotate=annotate)
-    verdicts = gate.parse(settings.fail_on)
+    verdicts = outcome.fail_on(settings)
     wanted = outcome.Wanted(chosen, all_rows, only_changed, export or [], summary, settings.annotate)
     outcome.check_files(wanted.exports, summary)
     if runs and len(runs) == 1 and holds_ab(Path(runs[0])):
@@ -70,7 +69,7 @@ def compare(
     else:
         outcome.show(judged, wanted, failing, screen)
     outcome.write(judged, wanted, failing, screen)
-    outcome.tell(judged, code, chosen, screen)
+    outcome.tell(judged, code, chosen, screen, "the same with" if why is None else None)
     if (command := deciding(judged)) is not None:
         screen.say(f"next  {command}   decides what two runs leave suspect")
     say_rates(store.folder, sides.new, "history" if len(sides.base) >= MIN_HISTORY else "compare", screen)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gpubench.cli import options
-from gpubench.cli.stored import begin, find, read, row_of, store_of
+from gpubench.cli.row import row_of, without_run
+from gpubench.cli.stored import begin, find, read, store_of
 
 if TYPE_CHECKING:
     from gpubench.result import Run
@@ -17,8 +18,8 @@ if TYPE_CHECKING:
 def explain(
     flags: options.Flags,
     run: options.RunWord = None,
-    case: options.CaseWord = None,
-    param: options.Params = None,
+    case: options.CaseWords = None,
+    param: options.RowParams = None,
     curve: Annotated[
         bool, typer.Option("--curve", help="The falls of the run's curves of matrix products, with their causes.")
     ] = False,
@@ -30,7 +31,8 @@ def explain(
     from gpubench.report import explain as report
     from gpubench.store.jsonfile import dumps
 
-    if curve and (case is not None or param):
+    run, words = without_run(run, case or [])
+    if curve and (words or param):
         raise UsageError("--curve is about all rows, CASE and -p about one", "gpubench explain RUN --curve")
     settings, screen = begin(**flags)
     found = read(find(run, store_of(settings), screen), screen)
@@ -41,7 +43,7 @@ def explain(
         else:
             screen.show(report.curve_table(found, curves, all_rows))
         return
-    row = report.explanation(found, row_of(found, case, param or []), _own_kernels(found))
+    row = report.explanation(found, row_of(found, words, param or []), _own_kernels(found))
     if json:
         screen.document(dumps(report.to_json(found, row), indent=1))
     else:

@@ -15,8 +15,8 @@ CONDITIONS, EFFORT, OUTPUT = "What and how", "How hard", "Output"
 JUDGING, BUILD = "What counts", "For a build"
 
 RunWord = Annotated[str | None, typer.Argument(metavar="RUN", help=f"The run: {RUN_WORDS}.")]
-CaseWord = Annotated[
-    str | None, typer.Argument(metavar="CASE", help="The row: its id, or words such as n=1024; or use -p.")
+CaseWords = Annotated[
+    list[str] | None, typer.Argument(metavar="CASE", help="The row: its id, or words such as n=1024 hot; or use -p.")
 ]
 Results = Annotated[str | None, typer.Option("--results", metavar="DIR", help="The folder of run files.")]
 Form = Annotated[str | None, typer.Option("--format", metavar="FORM", help="table, json, jsonl, csv or md.")]
@@ -30,6 +30,9 @@ NoColor = Annotated[bool, typer.Option("--no-color", help="No colour.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Results and errors only.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Settings, and a line per case with its timer.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Tracebacks, and everything the worker says.")]
+RowParams = Annotated[
+    list[str] | None, typer.Option("--param", "-p", metavar="NAME=VALUE", help="What the row has; repeatable.")
+]
 Params = Annotated[
     list[str] | None,
     typer.Option("--param", "-p", metavar="NAME=1,2 | a:b:step | a:b:*2", help="Values of an axis; repeatable."),

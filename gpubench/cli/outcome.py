@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from gpubench.cli.sides import Sides
     from gpubench.errors import GpubenchError
     from gpubench.settings import Settings
-    from gpubench.verdict import Judged, Row
+    from gpubench.verdict import Judged, Row, Verdict
 
 OUTCOME = {
     Exit.REGRESSION: "regression",
@@ -55,6 +55,22 @@ def check_files(exports: Sequence[str], summary: str | None) -> None:
         check_writable("--export", name)
     if summary is not None:
         check_writable("--summary", summary)
+
+
+def fail_on(settings: Settings) -> frozenset[Verdict]:
+    """The verdicts that fail a build. UsageError says where a word that is none stands."""
+    from gpubench.gate import parse
+
+    return parse(settings.fail_on, source(settings, "fail_on"))
+
+
+def source(settings: Settings, name: str) -> str:
+    """Where a setting stands, to begin an error with: its flag, its variable, or a file and its key."""
+    from gpubench.keys import KEYS
+    from gpubench.settings import DEFAULT
+
+    key, origin = KEYS[name], settings.resolved[name].origin
+    return key.flag if origin == DEFAULT else origin if origin in (key.flag, key.variable) else f"{origin}: {name}"
 
 
 def judged(sides: Sides, settings: Settings) -> Judged:
@@ -128,8 +144,9 @@ def _summarize(judged: Judged | str, wanted: Wanted, screen: Screen) -> None:
             screen.warn(f"gpubench: no step summary: {error.message}")
 
 
-def tell(judged: Judged, code: Exit, form: str, screen: Screen, again: str = "the same with") -> None:
-    """What the exit code says, and what to type next; `again` is the command that compares once more."""
+def tell(judged: Judged, code: Exit, form: str, screen: Screen, again: str | None = "the same with") -> None:
+    """What the exit code says, and what to type next; `again` is the command that compares once more, None where a row
+    was told already."""
     from gpubench.gate import APART
     from gpubench.report import comparison
     from gpubench.report.words import plain
@@ -141,6 +158,10 @@ def tell(judged: Judged, code: Exit, form: str, screen: Screen, again: str = "th
     if code in OUTCOME:  # not of an interruption, which is said already
         apart = {row.reason for row in judged.rows if row.verdict == APART} if code is Exit.NOT_COMPARABLE else set()
         why = f"; {plain(apart.pop())}" if len(apart) == 1 else ""
+        if code is Exit.NOTHING and not any(
+            row.base and row.new and row.base.primary and row.new.primary for row in judged.rows
+        ):
+            why = "; no row has a figure on both sides"
         screen.warn(f"gpubench: {OUTCOME[code]} (exit {code.value}): {comparison.summary(judged)}{why}")
-    if worst is not None:
+    if worst is not None and again is not None:
         screen.say(f"next  {again} --why '{comparison.naming(judged).words[id(worst)]}'")

@@ -41,8 +41,21 @@ def check_writable(flag: str, name: str) -> None:
     path = Path(name).absolute()
     if not path.parent.is_dir():
         raise UsageError(f"{flag} {shown(Path(name))}: there is no folder {shown(path.parent)}")
-    if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
-        raise UsageError(f"{flag} {shown(Path(name))}: cannot be written")
+    if path.is_dir():
+        raise UsageError(f"{flag} {shown(Path(name))}: cannot be written: it is a folder")
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise UsageError(f"{flag} {shown(Path(name))}: cannot be written: no permission", f"another folder for {flag}")
+
+
+def check_folder(folder: Path) -> None:
+    """UsageError where a folder of run files, which need not exist yet, cannot be made or written in."""
+    from gpubench.store.journal import ELSEWHERE
+    from gpubench.store.jsonfile import shown
+
+    there = next(each for each in (folder, *folder.absolute().parents) if each.exists())
+    if not (there.is_dir() and os.access(there, os.W_OK)):
+        why = "no permission" if there.is_dir() else "it is no folder"
+        raise UsageError(f"cannot write in {shown(there)}: {why}", ELSEWHERE)
 
 
 def show_run(run: Run, screen: Screen, form: str, all_rows: bool, no_plot: bool) -> None:

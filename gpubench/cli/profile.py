@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gpubench.cli import options
-from gpubench.cli.stored import begin, find, read, row_of, store_of
+from gpubench.cli.row import row_of, without_run
+from gpubench.cli.stored import begin, find, read, store_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,8 +34,8 @@ NOT_ON_A_CPU = "the CPU has no hardware counters here; of a CPU's row there is a
 def profile(
     flags: options.Flags,
     run: options.RunWord = None,
-    case: options.CaseWord = None,
-    param: options.Params = None,
+    case: options.CaseWords = None,
+    param: options.RowParams = None,
     counters: Annotated[
         str | None, typer.Option("--metrics", metavar="A,B", help="What to count, our names or ncu's.")
     ] = None,
@@ -75,9 +76,9 @@ def profile(
         raise UsageError(f"--trace and {flag}: a trace counts nothing", "two commands")
     number = 0 if trace is None else tracing.check(trace, calls)
     settings, screen = begin(**flags, timeout=timeout)
-    store = store_of(settings)
+    store, (run, words) = store_of(settings), without_run(run, case or [])
     base = read(find(run, store, screen), screen)
-    record = row_of(base, case, param or [])
+    record = row_of(base, words, param or [])
     if trace is None and base.device.get("kind") == "cpu":
         raise UsageError(NOT_ON_A_CPU, "gpubench profile RUN CASE --trace FILE.json")
     if device in ("auto", "cpu"):
@@ -121,7 +122,7 @@ class _Row:
 def _count(row: _Row, chosen: Sequence[Counter], closer: Profile, folder: Store, output: str | None) -> None:
     """Count, save a run file of the row, and show it."""
     from gpubench.cli.counting import job, teller
-    from gpubench.cli.output import check_writable, from_here
+    from gpubench.cli.output import check_folder, check_writable, from_here
     from gpubench.errors import DeviceUnavailable
     from gpubench.profiling import counting
     from gpubench.store.folder import RunWriter
@@ -131,6 +132,8 @@ def _count(row: _Row, chosen: Sequence[Counter], closer: Profile, folder: Store,
     path = Path(output) if output is not None else folder.new_path(begun, row.record.benchmark)
     if output is not None:
         check_writable("--output", output)
+    else:
+        check_folder(folder.folder)
     found = counting.count(
         [job(row.record, row.library)],
         chosen,

@@ -47,11 +47,14 @@ def roofline(
     run: options.RunWord = None,
     measure: Annotated[bool, typer.Option("--measure", help="Measure the ceilings first.")] = False,
     device: options.Device = None,
-    form: options.Form = None,
+    form: Annotated[str | None, typer.Option("--format", metavar="FORM", help="table, json or md.")] = None,
     json: options.Json = False,
     all_rows: options.All = False,
     no_plot: options.NoPlot = False,
-    export: options.Export = None,
+    export: Annotated[
+        list[str] | None,
+        typer.Option("--export", metavar="FILE", help="Also to a file: .svg .png .html .md .json"),
+    ] = None,
 ) -> Exit:
     """Points and ceilings of a run. Measures the ceilings if nothing is stored yet, or with --measure."""
     from gpubench.cli.output import check_exports, form_of, write_exports
@@ -111,7 +114,7 @@ def list_(
     for line in library.warnings:
         screen.warn(f"gpubench: {line}")
     if not suites and not plans and not claims:
-        raise UsageError(f"nothing is called {pattern!r}", "gpubench list")
+        raise UsageError(f"nothing is called {pattern!r}{_near(library, pattern)}", "gpubench list")
     if json:
         from gpubench.store.jsonfile import dumps
 
@@ -187,30 +190,42 @@ def _under_kept_ceilings(run: Run, store: Store) -> Run:
 
 
 def _claims(library: Library, suites: dict[str, Suite], pattern: str | None) -> list[Statement]:
-    """The claims that a pattern is the id of, or that a suite it matches settles; without a pattern, all."""
+    """The claims that a pattern is the id of, or that a suite it matches as a whole settles; without a pattern, all."""
     claims = library.claims()
     if pattern is None:
         return list(claims.values())
     if (one := claims.get(pattern.upper())) is not None:
         return [one]
-    return [claim for claim in claims.values() if claim.suite in suites]
+    whole = {name for name, suite in suites.items() if suite.benchmarks == library.suite(name).benchmarks}
+    return [claim for claim in claims.values() if claim.suite in whole]
 
 
 def _matching(
     suites: dict[str, Suite], plans: dict[str, Path], pattern: str | None
 ) -> tuple[dict[str, Suite], dict[str, Path]]:
-    """Those whose name, or a benchmark of theirs, a pattern matches."""
+    """Those that a pattern is the name of; else those whose names it matches, and of other suites the benchmarks that
+    it matches."""
     if pattern is None:
         return suites, plans
+    import copy
     from fnmatch import fnmatchcase
 
     wanted = pattern.replace("_", "-")
-    glob = wanted if any(sign in wanted for sign in "*?[") else f"*{wanted}*"
+    if wanted not in suites and wanted not in plans and not any(sign in wanted for sign in "*?["):
+        wanted = f"*{wanted}*"
+    found = {}
+    for name, suite in suites.items():
+        whole = fnmatchcase(name, wanted)
+        kept = {key: each for key, each in suite.benchmarks.items() if whole or fnmatchcase(each.path, wanted)}
+        if kept:
+            found[name] = copy.copy(suite)
+            found[name].benchmarks = kept
+    return found, {name: path for name, path in plans.items() if fnmatchcase(name, wanted)}
 
-    def matches(suite: Suite) -> bool:
-        return any(fnmatchcase(name, glob) for name in (suite.name, *(b.path for b in suite.benchmarks.values())))
 
-    return (
-        {name: suite for name, suite in suites.items() if matches(suite)},
-        {name: path for name, path in plans.items() if fnmatchcase(name, glob)},
-    )
+def _near(library: Library, pattern: str | None) -> str:
+    """The name that was probably meant, to stand at the end of a message."""
+    from gpubench.nearest import did_you_mean
+
+    benchmarks = [each.path for suite in library.suites().values() for each in suite.benchmarks.values()]
+    return did_you_mean(pattern or "", [*library.names(), *library.plans()]) or did_you_mean(pattern or "", benchmarks)

@@ -23,7 +23,7 @@ WORDS_HELP = f"The run: {options.RUN_WORDS}; the file of ab. Several: a comparis
 @options.reading
 def report(
     flags: options.Flags,
-    runs: Annotated[list[str] | None, typer.Argument(metavar="[RUN]...", help=WORDS_HELP)] = None,
+    runs: Annotated[list[str] | None, typer.Argument(metavar="RUN", help=WORDS_HELP)] = None,
     output: Annotated[
         str | None,
         typer.Option("--output", "-o", metavar="FILE", help="The report: .html .md .csv .xml, .svg .png of one run."),
@@ -125,7 +125,6 @@ def _form_of_run(path: Path) -> str:
 
 def _compared(words: list[str], settings: Settings, store: Store, screen: Screen, path: Path) -> None:
     """Write the report of a comparison, in the form of the file's suffix."""
-    from gpubench import gate
     from gpubench.cli import outcome
     from gpubench.cli.sides import sides_of
     from gpubench.report import comparison_forms
@@ -134,7 +133,7 @@ def _compared(words: list[str], settings: Settings, store: Store, screen: Screen
     form = _form_of_comparison(path)
     sides = sides_of(words, settings.baseline, store, screen)
     judged = outcome.judged(sides, settings)
-    _, failing = outcome.decided(judged, gate.parse(settings.fail_on))
+    _, failing = outcome.decided(judged, outcome.fail_on(settings))
     if form == HTML:
         from gpubench.report.html import comparison as page
 
@@ -145,7 +144,6 @@ def _compared(words: list[str], settings: Settings, store: Store, screen: Screen
 
 def _measured_in_pairs(file: Path, settings: Settings, screen: Screen, path: Path) -> None:
     """Write the report of an A/B measurement, judged as `compare` judges its file."""
-    from gpubench import gate
     from gpubench.ab import judge as abjudge
     from gpubench.cli import outcome
     from gpubench.cli.ab_show import margin_given
@@ -160,7 +158,7 @@ def _measured_in_pairs(file: Path, settings: Settings, screen: Screen, path: Pat
     if found.status != "complete":
         screen.warn(f"gpubench: this measurement is {found.status}: {len(found.blocks)} of {found.planned} blocks")
     judged = abjudge.judged(found, margin_given(settings))
-    _, failing = outcome.decided(judged, gate.parse(settings.fail_on))
+    _, failing = outcome.decided(judged, outcome.fail_on(settings))
     if form == HTML:
         from gpubench.report.html import paired as page
 

@@ -24,6 +24,8 @@ class Screen:
         self.quiet = quiet
         self.plain_colour = no_color or bool(environ.get("NO_COLOR")) or environ.get("TERM") == "dumb"
         self.forced = bool(environ.get("FORCE_COLOR")) and not self.plain_colour
+        # Editors and bare containers say COLUMNS=0 where they do not know the width.
+        self._environ = {name: value for name, value in environ.items() if name != "COLUMNS" or value.strip("0")}
         self.out = self._console(sys.stdout)
         self.err = self._console(sys.stderr)
         self.width = min(self.out.width, WIDEST)
@@ -79,6 +81,7 @@ class Screen:
             markup=False,
             emoji=False,
             soft_wrap=False,
+            _environ=self._environ,
         )
 
 

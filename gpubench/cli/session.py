@@ -73,7 +73,7 @@ def measure(request: Request) -> Exit:
     selected = request.chosen or select(request.words, library, asked_params(request), project)
     check_exports(request.exports)
     screen = Screen(settings.no_color, settings.quiet)
-    for line in (*library.warnings, *settings.warnings):
+    for line in library.warnings if request.silent else (*library.warnings, *settings.warnings):
         screen.warn(f"gpubench: {line}")
     device = "cuda" if settings.device == "auto" and not request.falls_back else settings.device
     with _executor(settings, device, [*selected, *select([ceilings.PLAN], library)]) as executor:

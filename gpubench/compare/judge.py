@@ -51,14 +51,17 @@ class Evidence:
 def margin_of(record: Record, common: float, special: Mapping[str, float]) -> float:
     """The margin of a row: that of the last of `special` which fits its suite, suite/benchmark or id, as a name or a
     glob; else the common one."""
-    if not special:
-        return common
-    name = f"{record.suite}/{record.benchmark}"
-    names = (record.suite, name, record_id(record.suite, record.benchmark, record.params, record.conditions))
     for pattern, margin in special.items():
-        if any(each == pattern or fnmatchcase(each, pattern) for each in names):
+        if fits(pattern, record):
             common = margin
     return common
+
+
+def fits(pattern: str, record: Record) -> bool:
+    """Whether a pattern of margins means a row: its suite, suite/benchmark or id, as a name or a glob."""
+    id_ = record_id(record.suite, record.benchmark, record.params, record.conditions)
+    names = (record.suite, f"{record.suite}/{record.benchmark}", id_)
+    return any(each == pattern or fnmatchcase(each, pattern) for each in names)
 
 
 def invalid(base: Record, new: Record) -> str | None:
@@ -94,19 +97,19 @@ def judge(changes: Sequence[Change], new: Record, evidence: Evidence) -> tuple[V
     """The worst verdict on the metrics of a row and why, the primary one first among equals."""
     found = []
     for change in sorted(filter(_is_judged, changes), key=lambda change: not change.primary):
-        verdict, reason = _judge(change, _rounding(new), evidence)
+        verdict, reason = _judge(change, _tick(new), evidence)
         found.append((verdict, reason if reason is None or change.primary else f"{change.metric}: {reason}"))
     return min(found, key=lambda each: WORST_FIRST.index(each[0]))
 
 
-def _judge(change: Change, rounding: float, evidence: Evidence) -> tuple[Verdict, str | None]:
-    """The verdict on one metric. `rounding` is what its history's standard deviation never falls below."""
+def _judge(change: Change, tick: float, evidence: Evidence) -> tuple[Verdict, str | None]:
+    """The verdict on one metric. `tick` is how far, on the scale of losses, the next run may always lie off."""
     limit, earlier = evidence.limit, _earlier(evidence.earlier, change)
     beyond = abs(change.loss) > limit
     margin = f"the margin of {100 * evidence.margin:g} %"
     if len(earlier) < MIN_HISTORY:
         return (_undecided(change.loss), f"beyond {margin}, on the evidence of {evidence.instead}") if beyond else SAME
-    low, high = prediction_interval(earlier, rounding)
+    low, high = prediction_interval(earlier, tick)
     half = (high - low) / 2
     drift = _badness(change.new, change.direction) - (low + high) / 2
     predicted = f"what {len(earlier)} runs of the base predict (±{100 * math.expm1(half):.2g} %)"
@@ -135,10 +138,12 @@ def _earlier(history: Iterable[Record], change: Change) -> list[float]:
     ]
 
 
-def _rounding(record: Record) -> float:
-    """The standard deviation that whole ticks of the timer alone give a row's time, as a share of it."""
+def _tick(record: Record) -> float:
+    """By how much a row's time differs from one a tick of the timer shorter, on the scale of losses: equal code whose
+    time lies between two ticks reads as the one here and as the other there."""
     middle = record.summary.median_ns if record.summary is not None else 0
-    return tick_per_call(record) / math.sqrt(12) / middle if middle > 0 else 0.0
+    share = tick_per_call(record) / middle if middle > 0 else 0.0
+    return -math.log1p(-min(share, 0.5)) + ROUNDING * bool(share)  # of two ticks the shorter is one
 
 
 def _pairs(base: Record, new: Record) -> list[tuple[Metric, Metric]]:

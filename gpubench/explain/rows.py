@@ -233,7 +233,8 @@ def said(kernel: Facts) -> str:
     words = " ".join(part for part in parts if part)
     more = [
         f"{kernel.depth} deep" if kernel.depth else "", f"{kernel.stages} stages" if kernel.stages else "",
-        f"aligned to {kernel.alignment} elements" if kernel.alignment and kernel.tile else "",
+        f"aligned to {kernel.alignment} element{'s' * (kernel.alignment > 1)}"
+        if kernel.alignment and kernel.tile else "",
         f"computes {kernel.operations}" if kernel.operations else "",
     ]  # fmt: skip
     return ", ".join([words, *(part for part in more if part)]) + ";" * bool(words)

@@ -37,6 +37,8 @@ BUDGET_S = 240.0
 to five. ncu replays each kernel and puts memory back between, so that rows of several GB take seconds each."""
 NO_TIME = "not counted: time budget (gpubench profile RUN CASE)"
 """Of the rows that the budget did not reach."""
+DEVICE = "device"
+"""The name under which the process inside ncu tells which device it opened."""
 REST = "rest"
 """The name under which the process inside ncu tells what became of all cases that it has not told of."""
 MOST_TRIES = 6
@@ -91,8 +93,9 @@ def count(
 
     `device` is a word for `gpubench.devices.find`; `timeout` what one case may take, in seconds: past it its process
     ends, and the cases after it have no counters. Past `budget` seconds no further case is begun, and those that are
-    left are NO_TIME. With a `profile` the kernels of the one job are held against the record's less strictly, and have
-    further pages. `tell` gets the last lines that the process said, `seen` how many jobs are done.
+    left are NO_TIME. With a `profile` the kernels of the one job are held against the record's less strictly, have
+    further pages, and `device` says which device counted. `tell` gets the last lines that the process said, `seen` how
+    many jobs are done.
     """
     found = Pass([without("not counted") for _ in jobs])
     until = None if budget is None else time.monotonic() + budget
@@ -124,6 +127,7 @@ def count(
             common = {"source": source, "cache_control": "all" if cache == "cold" else "none", "known_copy": copy}
             found.counters[number] = without(reason) if reason else common | _of_row(mine, jobs[number], wanted)
             if profile is not None and not reason:
+                found.counters[number]["device"] = told.get(DEVICE)
                 _compare(found.counters[number], both)
     found.problems += _problems(found.copy)
     return found
@@ -225,7 +229,7 @@ def _run(
 def _why(log: str, said: str, told: Mapping[str, Any]) -> str:
     """The reason why ncu counted no kernel."""
     found = ncu.failure(log) or ncu.failure(said)
-    states = [str(state) for label, state in told.items() if label != COPY]
+    states = [str(state) for label, state in told.items() if label not in (COPY, DEVICE)]
     if found is None and states and "ok" not in states:
         found = states[0]
     spoken = [line for line in said.splitlines() if line.strip()]

@@ -2,8 +2,8 @@
 
 Each case is prepared, compiled, run and verified as for a measurement, by the same code; where samples would be taken,
 it is called once between the marks that ncu counts by. No timer is active. What became of each case is told in a file,
-a line of JSON each: {"0": "ok"}, {"1": "wrong result: …"}, first {"copy": bytes} or {"failed": why}, and last, where
-time was up, {"rest": why} for all cases that were not begun.
+a line of JSON each: {"0": "ok"}, {"1": "wrong result: …"}. First comes {"failed": why}, or {"device": which} and
+{"copy": bytes}; last, where time was up, {"rest": why} for all cases that were not begun.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any, cast
 from gpubench.devices import Batch, Call, Device
 from gpubench.discovery import load_suite
 from gpubench.errors import CaseError, DeviceLost, GpubenchError, Skip
-from gpubench.profiling.counting import COPY, NO_TIME, REST
+from gpubench.profiling.counting import COPY, DEVICE, NO_TIME, REST
 from gpubench.profiling.rawpage import LABEL
 from gpubench.result import Conditions, Record, Timer
 from gpubench.runner import Effort, measure
@@ -114,6 +114,7 @@ def serve(request: dict[str, Any], tell: Tell) -> None:
     device = opened(request["device"], tell)
     if device is None:
         return
+    tell({DEVICE: which(device)})
     _known_copy(device, tell)
     suites: dict[str, Suite] = {}
     for number, asked in enumerate(request["cases"]):
@@ -144,6 +145,12 @@ def opened(word: str, tell: Tell) -> Device | None:
         tell({"failed": str(error)})
         return None
     return device
+
+
+def which(device: Device) -> dict[str, Any]:
+    """Which device that is, for who only knows what it was called."""
+    facts = device.facts()
+    return {"kind": device.kind} | {name: facts.get(name) for name in ("name", "uuid", "driver")}
 
 
 def _lives(pid: int) -> bool:

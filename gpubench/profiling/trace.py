@@ -44,8 +44,8 @@ def write(
     tell: Tell | None = None,
 ) -> dict[str, Any]:
     """Trace so many calls of a job's case on the device of that word, and write them to a file. What is in it: `calls`,
-    `events`, how many more were `left_out`, the `names` of what took time and its `ns` in all, and of those names the
-    first, `spent`: name, kind, count and ns, most first.
+    the `device` that made them, `events`, how many more were `left_out`, the `names` of what took time and its
+    `ns` in all, and of those names the first, `spent`: name, kind, count and ns, most first.
 
     `timeout` is what all of it may take once the device is open, in seconds. CaseError says why there is no trace.
     """

@@ -14,7 +14,7 @@ from typing import Any
 
 from gpubench.devices import Device
 from gpubench.errors import DeviceLost, GpubenchError
-from gpubench.profiling.once import Once, OneCall, Tell, answer, opened, record_of
+from gpubench.profiling.once import Once, OneCall, Tell, answer, opened, record_of, which
 from gpubench.profiling.timeline import Timeline, document, spent, timeline
 from gpubench.result import Conditions
 from gpubench.store import jsonfile
@@ -76,8 +76,10 @@ def _trace(request: dict[str, Any], device: Device, tell: Tell) -> str:
     took = spent(found.events)
     most = [asdict(each) for each in took[:MOST_SPENT]]
     whole_ns = sum(each.ns for each in took)
-    told = {"events": len(found.events), "left_out": found.left_out, "names": len(took), "ns": whole_ns, "spent": most}
-    tell({"trace": told})
+    tell({"trace": {
+        "device": which(device), "events": len(found.events), "left_out": found.left_out,
+        "names": len(took), "ns": whole_ns, "spent": most,
+    }})  # fmt: skip
     return "ok"
 
 

@@ -6,11 +6,12 @@ a compiled library nor the time to import one.
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, floor, log10
 
-from gpubench.report.words import plain
+from gpubench.report.words import SEPARATOR, plain
 
 PREFIXES = ((1e18, "E"), (1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
 MARKS = "●■▲◆○□△+·"
@@ -19,7 +20,8 @@ COLOURS = (33, 208, 35, 170, 44, 178, 125, 67, 245)
 """Indices of the 256-colour palette, one per mark, told apart on light and on dark ground."""
 LINE_COLOUR = 245
 
-_ASCII = str.maketrans("│┤└─┬╌╱·→…–", "|++-+-/->~-")
+_UNBROKEN = "\xa0"
+_ASCII = str.maketrans("│┤└─┬╌┊╱·→…–━", "|++-+-:/->~-=")
 
 
 @dataclass(frozen=True)
@@ -176,6 +178,16 @@ def clip(text: str, width: int) -> str:
 
     text = plain(text)
     return text if cell_len(text) <= width else set_cell_size(text, width - 1).rstrip() + "…"
+
+
+def wrapped(text: str, width: int) -> list[str]:
+    """The text in at most two lines of a terminal, its end replaced by … where it is longer. A part between separators
+    that would fit a line is not broken."""
+    words = plain(text)
+    if max(map(len, words.split(SEPARATOR))) < width - len(SEPARATOR):
+        words = words.replace(" ", _UNBROKEN).replace(SEPARATOR.replace(" ", _UNBROKEN), f"{_UNBROKEN}· ")
+    lines = textwrap.wrap(words, width, max_lines=2, placeholder=" …", break_on_hyphens=False)
+    return [clip(line.replace(_UNBROKEN, " "), width) for line in lines]
 
 
 def legend(name: str, entries: Sequence[tuple[str, int | None, str]], width: int, colour: bool) -> list[str]:

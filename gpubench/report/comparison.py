@@ -217,12 +217,13 @@ def quantity(value: float, unit: str) -> str:
     return three_digits(value) if unit == "1" else format_rate(value, plain(unit))
 
 
-def reasons(judged: Judged, names: Naming) -> list[str]:
-    """Why rows are not the same, one line per verdict and reason; then what the files suggest as the cause."""
+def reasons(judged: Judged, names: Naming, most: int | None = REASONS) -> list[str]:
+    """Why rows are not the same, one line per verdict and reason; then what the files suggest as the cause: at most so
+    many lines of each."""
     changed = ordered(row for row in judged.rows if row.verdict not in ("same", "equivalent"))
     why = _gathered(((row.verdict, row.reason, row) for row in changed if row.reason), names)
     hints = _gathered((("hint", hint, row) for row in changed for hint in row.hints), names)
-    return [*_capped(why, "other reason"), *_capped(hints, "other hint")]
+    return [*_capped(why, most, "other reason"), *_capped(hints, most, "other hint")]
 
 
 def _gathered(said: Iterable[tuple[str, str, Row]], names: Naming) -> list[str]:
@@ -237,10 +238,10 @@ def _gathered(said: Iterable[tuple[str, str, Row]], names: Naming) -> list[str]:
     return lines
 
 
-def _capped(lines: list[str], noun: str) -> list[str]:
-    if len(lines) <= REASONS:
+def _capped(lines: list[str], most: int | None, noun: str) -> list[str]:
+    if most is None or len(lines) <= most:
         return lines
-    return [*lines[:REASONS], f"{counted(len(lines) - REASONS, noun)} not listed here: --json has all"]
+    return [*lines[:most], f"{counted(len(lines) - most, noun)} not listed here: --json has all"]
 
 
 def _loss(row: Row) -> float:

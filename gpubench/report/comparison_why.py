@@ -21,6 +21,8 @@ from gpubench.verdict import Judged, Row
 SAID = 5
 """Rows named where a word means several."""
 WIDTH = 12
+TENTHS = 10
+"""Of fewer samples a tenth is none: their p10 and p90 would be made up of the extremes."""
 
 
 def find(judged: Judged, word: str) -> Row:
@@ -106,6 +108,8 @@ def _time(record: Record) -> list[str]:
     if summary is None or record.status != "ok":
         return []
     spread = f"p10 {format_duration(summary.p10_ns)}, p90 {format_duration(summary.p90_ns)}"
+    if summary.n < TENTHS:
+        spread = "too few for p10 and p90"
     stopped = f", stopped by {record.stopped_by}" if record.stopped_by else ""
     return [f"{time_words(record)}, {counted(summary.n, 'sample')}, {spread}{stopped}"]
 

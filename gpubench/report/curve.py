@@ -7,7 +7,6 @@ from gpubench.report.canvas import (
     Canvas,
     Scale,
     binary_ticks,
-    clip,
     legend,
     linear_ticks,
     log_ticks,
@@ -17,6 +16,7 @@ from gpubench.report.canvas import (
     prefix,
     si,
     to_ascii,
+    wrapped,
 )
 from gpubench.report.rows import ceiling_of, dtype_of, varying_labels
 from gpubench.report.sweep import Sweep, main, sweeps
@@ -48,10 +48,10 @@ def curve(run: Run, width: int, height: int, colour: bool, ascii_only: bool = Fa
         entries.append(("╌", LINE_COLOUR, "ceiling measured here"))
     footer = legend(kind, entries, width, colour)
     if len(found) > 1:
-        footer.append(clip(not_drawn(found), width))
-    body = _plot(sweep, classes, marks, roof, width, max(height - len(footer) - 1, 6), colour)
-    title = SEPARATOR.join([sweep.group.path, device_name(run), *facts(sweep)])
-    text = "\n".join([clip(title, width), *body, *footer])
+        footer += wrapped(not_drawn(found), width)
+    title = wrapped(SEPARATOR.join([sweep.group.path, device_name(run), *facts(sweep)]), width)
+    body = _plot(sweep, classes, marks, roof, width, max(height - len(footer) - len(title), 6), colour)
+    text = "\n".join([*title, *body, *footer])
     return to_ascii(text) if ascii_only else text
 
 

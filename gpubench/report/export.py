@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Mapping
 from math import isfinite
 from pathlib import Path
@@ -37,6 +38,8 @@ RUN: Suffixes = {
 """What a file's name may end in when a run is written to it."""
 ROOFLINE: Suffixes = {suffix: RUN[suffix] for suffix in (".json", ".md", ".svg", ".png", ".html")}
 """The same of its roofline."""
+PLOT_WIDTH, PLOT_HEIGHT = 80, 20
+"""Of a plot in a document, in columns and lines."""
 
 
 def suffix_form(path: str | Path, suffixes: Suffixes = RUN) -> Form | Drawn:
@@ -70,12 +73,15 @@ def save(run: Run, path: Path) -> None:
 
 
 def report_markdown(run: Run) -> str:
-    """The whole run as Markdown: what a run's last lines say, then every row."""
+    """The whole run as Markdown: what a run's last lines say, its plot, its claims at a glance, then every row."""
+    from gpubench.report import plots
     from gpubench.report.closing import summary_lines
     from gpubench.report.words import device_name
 
     said = [f"- {_escaped(line)}" for line in summary_lines(run)]
-    return "\n".join([f"# {_escaped(device_name(run))}", "", *said, "", _markdown(run, True)])
+    drawn = [plots.plot(run, PLOT_WIDTH, PLOT_HEIGHT, False), plots.of(run, "claims", PLOT_WIDTH, PLOT_HEIGHT)]
+    shown = [line for plot in drawn if plot for line in (*_fenced(plot), "")]
+    return "\n".join([f"# {_escaped(device_name(run))}", "", *said, "", *shown, _markdown(run, True)])
 
 
 def save_roofline(run: Run, path: Path) -> None:
@@ -188,6 +194,12 @@ def _markdown(run: Run, all_rows: bool) -> str:
     if chosen is not None and len(chosen) < len(run.records):
         lines += [f"{counted(len(run.records) - len(chosen), 'more row')}: --all", ""]
     return "\n".join(lines).replace("\n\n\n", "\n\n") if lines else "no rows\n"
+
+
+def _fenced(text: str) -> list[str]:
+    """Text as it is, in a fence of more backticks than it has in a row."""
+    fence = "`" * max(3, 1 + max((len(found) for found in re.findall("`+", text)), default=0))
+    return [f"{fence}text", *text.splitlines(), fence]
 
 
 def _escaped(text: str) -> str:

@@ -5,6 +5,7 @@ Rich's own Table takes seconds for ten thousand rows; this one measures each cel
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -16,6 +17,7 @@ from rich.style import Style
 GAP = 2
 LEAST = 8
 """Columns a foldable column keeps, however narrow the terminal."""
+_PARTS = re.compile(r"[^=/_-]*[=/_-]+|[^=/_-]+")
 
 
 @dataclass(frozen=True)
@@ -101,18 +103,21 @@ def _total(widths: Sequence[int]) -> int:
 
 
 def _fold(text: str, width: int) -> list[str]:
-    """The text in pieces of at most `width` columns, broken after a space where there is one, else anywhere."""
+    """The text in pieces of at most `width` columns, broken after a space where there is one, else after = / _ or -,
+    else anywhere."""
     if cell_len(text) <= width:
         return [text]
     pieces: list[str] = []
     line = ""
     for word in text.split(" "):
-        joined = f"{line} {word}" if line else word
-        if cell_len(joined) <= width:
-            line = joined
-            continue
-        if line:
-            pieces.append(line)
-        *full, line = chop_cells(word, width) or [""]
-        pieces += full
+        parts = [word] if cell_len(word) <= width else _PARTS.findall(word)
+        for index, part in enumerate(parts):
+            joined = f"{line} {part}" if line and index == 0 else f"{line}{part}"
+            if cell_len(joined) <= width:
+                line = joined
+                continue
+            if line:
+                pieces.append(line)
+            *full, line = chop_cells(part, width) or [""]
+            pieces += full
     return [*pieces, line]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -42,9 +43,9 @@ def table(suites: Mapping[str, Suite], plans: Mapping[str, Path], claims: Sequen
             grid.add(f"  -p {name}=", ", ".join(values))
         parts += [grid, Text("")]
     if plans:
-        grid = Grid([Column("plan"), Column("file", fold=True)])
+        grid = Grid([Column("plan"), Column("what it runs", fold=True)])
         for name, path in plans.items():
-            grid.add(plain(name), plain(path))
+            grid.add(plain(name), plain(purpose(path)))
         parts += [grid, Text("")]
     if claims:
         grid = Grid([Column("claim"), Column("what the lecture says", fold=True), Column("suite", fold=True)])
@@ -52,6 +53,17 @@ def table(suites: Mapping[str, Suite], plans: Mapping[str, Path], claims: Sequen
             grid.add(plain(claim.id), plain(claim.claim), plain(_settled_by(claim)))
         parts += [grid, Text("")]
     return Renderables(*parts[:-1])
+
+
+def purpose(plan: Path) -> str:
+    """The first sentence of the comment at the head of a plan's file; the file's path where there is none."""
+    try:
+        text = plan.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        text = ""
+    head = takewhile(lambda line: line.startswith("#"), text.splitlines())
+    words = " ".join(line.removeprefix("#").strip() for line in head)
+    return f"{words.partition('. ')[0].rstrip('.')}." if words else str(plan)
 
 
 def _fixed(benchmark: Benchmark) -> list[tuple[str, str]]:
@@ -88,7 +100,7 @@ def to_json(suites: Mapping[str, Suite], plans: Mapping[str, Path], claims: Sequ
             {"name": suite.name, "benchmarks": [_benchmark(benchmark) for benchmark in suite.benchmarks.values()]}
             for suite in suites.values()
         ],
-        "plans": [{"name": name, "file": str(path)} for name, path in plans.items()],
+        "plans": [{"name": name, "doc": purpose(path), "file": str(path)} for name, path in plans.items()],
         "claims": [asdict(claim) for claim in claims],
     }
 

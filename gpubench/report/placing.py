@@ -9,6 +9,8 @@ from gpubench.report.words import plain
 
 SIZE = 12
 """Height of a line of text."""
+HIDES = 4
+"""Pixels within which a mark hides another."""
 LETTER = 0.52
 """About how wide a letter is, as a share of its height."""
 
@@ -71,3 +73,25 @@ def rows(starts: Sequence[float], widths: Sequence[float]) -> list[int]:
         ends[row : row + 1] = [start + width + SIZE]
         found.append(row)
     return found
+
+
+def stairs(starts: Sequence[float], widths: Sequence[float]) -> list[int]:
+    """The step of each text at the foot of its own upright line, in order of their starts, so that no text lies over
+    another or over the line of one after it, which comes down to its own step: 0 where nothing before reaches it, else
+    above all that do."""
+    ends: list[float] = []
+    found: list[int] = []
+    for start, width in zip(starts, widths, strict=True):
+        found.append(max((step + 1 for step, end in zip(found, ends, strict=True) if end >= start), default=0))
+        ends.append(start + width + SIZE)
+    return found
+
+
+def beneath(spots: Sequence[Pixel], names: Sequence[str]) -> list[int]:
+    """Of each mark, in the order in which they are drawn, how many marks of other names lie over it and hide it."""
+    over: list[int] = []
+    for index, (x, y) in enumerate(spots):
+        later = zip(spots[index + 1 :], names[index + 1 :], strict=True)
+        hiding = {name for (a, b), name in later if abs(a - x) < HIDES and abs(b - y) < HIDES and name != names[index]}
+        over.append(len(hiding))
+    return over

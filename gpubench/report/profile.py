@@ -17,7 +17,9 @@ from gpubench.units import format_bytes, format_duration, three_digits
 
 KERNELS = 4
 """Kernels with a column of their own; the call's figures are of all."""
-FACTS = frozenset({"source", "cache_control", "known_copy", "kernels", "not_counted", "unavailable", "differences"})
+FACTS = frozenset(
+    {"source", "device", "cache_control", "known_copy", "kernels", "not_counted", "unavailable", "differences"}
+)
 """Keys of a row's counters that are no counters."""
 OF_KERNELS = frozenset({"name", "grid", "block", "recorded", "sections", "source"})
 """Keys of a kernel that are no counters."""
@@ -40,7 +42,7 @@ def table(run: Run, record: Record) -> RenderableType:
         if key in FACTS or key in OF_KERNELS:
             continue
         grid.add(key, value_words(key, counters.get(key, ...)), *(value_words(key, part.get(key)) for part in shown))
-    lines = [*bytes_words(record), *remarks(counters)]
+    lines = [*bytes_words(record), *elsewhere(run, counters.get("device"), "counted"), *remarks(counters)]
     further = [*pages.sections(kernels, KERNELS), *pages.sources(kernels, KERNELS)]
     if further and len(kernels) > KERNELS:
         further.append(Text(f"of {len(kernels)} kernels the first {KERNELS} are shown; the file has all"))
@@ -82,6 +84,17 @@ def bytes_words(record: Record) -> list[str]:
     needed = record.work.bytes
     share = three_digits(moved / needed)
     return [f"DRAM moved {format_bytes(moved)}; the algorithm needs {format_bytes(needed)} ({share} times)"]
+
+
+def elsewhere(run: Run, device: Mapping[str, Any] | None, done: str) -> list[str]:
+    """That what was `done`, counted or traced, was so on another device than the run's, whose times are beside it."""
+    if device is None or device.get("uuid") == run.device.get("uuid"):
+        return []
+    names = (
+        f"{plain(each.get('name') or 'a device')} {plain(each.get('uuid') or '')}" for each in (device, run.device)
+    )
+    there, here = map(str.strip, names)
+    return [f"{done} on {there}, which is not the run's; the record's times are of {here}"]
 
 
 def remarks(counters: Mapping[str, Any]) -> list[str]:

@@ -45,7 +45,7 @@ _CEILING_COLUMNS: tuple[Column, ...] = (("ceiling", False), ("rate", True), ("ri
 
 @dataclass(frozen=True)
 class Point:
-    """A row under the roof. `intensity` in FLOP/B, `rate` and `attainable` in FLOP/s. `bound` is None where one of the
+    """A row under its roof. `intensity` in FLOP/B, `rate` and `attainable` in FLOP/s. `bound` is None where one of the
     two ceilings is missing; `attainable` is then by the other alone, and None where both are."""
 
     id: str
@@ -96,7 +96,7 @@ def view(run: Run) -> Roofline:
     dtypes = dict.fromkeys(ceiling.dtype for ceiling in run.ceilings if ceiling.kind == "compute" and ceiling.dtype)
     peaks = {dtype: peak for dtype in dtypes if (peak := best_ceiling(run, "compute", dtype=dtype))}
     found = groups(run)
-    points = [point for group in found for point in _points(group, len(found) > 1, memory, peaks)]
+    points = [point for group in found for point in _points(run, group, len(found) > 1, peaks)]
     compute = tuple(
         Ridge(peak, model.ridge(peak.value, memory.value) if memory else None)
         for peak in sorted(peaks.values(), key=lambda peak: -peak.value)
@@ -116,7 +116,8 @@ def view(run: Run) -> Roofline:
     )
 
 
-def _points(group: Group, several: bool, memory: Ceiling | None, peaks: dict[str, Ceiling]) -> list[Point]:
+def _points(run: Run, group: Group, several: bool, peaks: dict[str, Ceiling]) -> list[Point]:
+    """The rows of a benchmark, each under the roofs of its dtype and of the memory level whose bytes it counts."""
     points = []
     for record in group.records:
         metric = record.metric("flops") if record.status == "ok" else None
@@ -125,6 +126,7 @@ def _points(group: Group, several: bool, memory: Ceiling | None, peaks: dict[str
         intensity = model.intensity(record.work.flops, record.work.bytes)
         dtype = dtype_of(record)
         peak = peaks.get(dtype) if dtype is not None else None
+        memory = best_ceiling(run, "bandwidth", level=record.work.level or "DRAM")
         roof = _roof(intensity, peak, memory)
         points.append(
             Point(

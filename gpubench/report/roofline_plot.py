@@ -9,7 +9,6 @@ from gpubench.report.canvas import (
     LINE_COLOUR,
     Canvas,
     Scale,
-    clip,
     legend,
     log_ticks,
     margin_of,
@@ -17,6 +16,7 @@ from gpubench.report.canvas import (
     natural,
     si,
     to_ascii,
+    wrapped,
 )
 from gpubench.report.roofline import Point, Roofline
 from gpubench.report.words import plain, short_dtype
@@ -39,8 +39,9 @@ def plot(found: Roofline, width: int, height: int, colour: bool, ascii_only: boo
     marks = marks_for(names, ascii_only)
     entries = [(mark, shade, name or "rows of this run") for name, (mark, shade) in marks.items()]
     footer = legend(kind, entries, width, colour) if entries else []
-    footer += [clip(note, width) for note in found.notes]
-    rows = max(height - len(footer) - 4, 6)
+    footer += [line for note in found.notes for line in wrapped(note, width)]
+    title = wrapped(found.title, width)
+    rows = max(height - len(footer) - len(title) - 3, 6)
 
     scale_y = decades([point.rate for point in found.points] + [peak.value for peak in peaks], below=1.5, above=1.5)
     at_ridge = [ridge.intensity for ridge in found.compute if ridge.intensity]
@@ -54,8 +55,7 @@ def plot(found: Roofline, width: int, height: int, colour: bool, ascii_only: boo
         mark, shade = marks[class_of(point)]
         canvas.mark(point.intensity, point.rate, mark, shade)
     _names(found, canvas)
-    title = clip(found.title, width)
-    text = "\n".join([title, "FLOP/s", *canvas.lines(y_ticks, x_ticks, "FLOP/B", colour), *footer])
+    text = "\n".join([*title, "FLOP/s", *canvas.lines(y_ticks, x_ticks, "FLOP/B", colour), *footer])
     return to_ascii(text) if ascii_only else text
 
 

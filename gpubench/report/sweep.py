@@ -13,6 +13,8 @@ LEAST = 8
 """Rows from which on a sweep is worth a plot."""
 NEIGHBOUR = 4
 """Sizes at most this far apart are neighbours: they differ in alignment and tiling, hardly in the amount of work."""
+FAR = 4
+"""Sizes of which one is more than this many times the other are no neighbours: what lies between them is not known."""
 
 
 @dataclass(frozen=True)
@@ -45,8 +47,9 @@ class Sweep:
 
 def sweeps(run: Run, least: int = LEAST) -> list[Sweep]:
     """The run's sweeps of at least that many rows, the longest first. A row is in at most one of them per axis."""
-    found = [sweep for group in groups(run) for axis in group.varying for sweep in _along(group, axis)]
-    return sorted((sweep for sweep in found if len(sweep.records) >= least), key=lambda sweep: -len(sweep.records))
+    long = [group for group in groups(run) if len(group.records) >= least]
+    found = [sweep for group in long for axis in group.varying for sweep in _along(group, axis, least)]
+    return sorted(found, key=lambda sweep: -len(sweep.records))
 
 
 def main(found: Sequence[Sweep]) -> list[Sweep]:
@@ -59,7 +62,7 @@ def is_of_products(sweep: Sweep) -> bool:
     return sweep.unit == "FLOP/s" and "alignment" in sweep.records[0].labels
 
 
-def _along(group: Group, axis: str) -> list[Sweep]:
+def _along(group: Group, axis: str, least: int) -> list[Sweep]:
     held = [name for name in group.varying if name != axis]
     parts: dict[tuple[object, ...], dict[int, Record]] = {}
     for record in group.records:
@@ -69,6 +72,8 @@ def _along(group: Group, axis: str) -> list[Sweep]:
             parts.setdefault(same, {}).setdefault(value, record)
     found = []
     for key, rows in parts.items():
+        if len(rows) < least:
+            continue
         ordered = [rows[value] for value in sorted(rows)]
         others = [f"{name}={value}" for name, value in zip(held, key[2:], strict=True)]
         found.append(Sweep(group, axis, (*others, *group.under(ordered[0])), ordered))
@@ -83,7 +88,7 @@ def largest_drop(sweep: Sweep) -> tuple[int, int, float] | None:
 def drops(sweep: Sweep) -> list[tuple[int, int, float]]:
     """The neighbours between which the rate falls, and by what factor, the largest fall first.
 
-    Neighbours are rows next to each other and at most NEIGHBOUR apart or, where no two are, just next to each other.
+    Neighbours are rows next to each other and at most NEIGHBOUR apart or, where no two are, FAR times as large.
     Rows whose number is not to be trusted, and figures for which lower is better, take no part.
     """
     rows = []
@@ -94,6 +99,8 @@ def drops(sweep: Sweep) -> list[tuple[int, int, float]]:
         if metric.value > 0:
             rows.append((int(record.params[sweep.axis]), metric.value))
     pairs = list(pairwise(rows))
-    near = [(left, right) for left, right in pairs if right[0] - left[0] <= NEIGHBOUR] or pairs
+    near = [(left, right) for left, right in pairs if right[0] - left[0] <= NEIGHBOUR] or [
+        (left, right) for left, right in pairs if right[0] <= FAR * left[0]
+    ]
     falls = [(left[0], right[0], left[1] / right[1]) for left, right in near if left[1] > right[1]]
     return sorted(falls, key=lambda fall: -fall[2])

@@ -9,6 +9,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from gpubench.report.grid import Column, Grid
+from gpubench.report.profile import elsewhere
 from gpubench.report.words import SEPARATOR, conditions_words, counted, device_name, plain
 from gpubench.result import Record, Run
 from gpubench.units import format_duration, three_digits
@@ -42,7 +43,8 @@ def table(run: Run, record: Record, found: Mapping[str, Any]) -> RenderableType:
         parts.append(grid)
     if found["names"] > MOST:
         parts.append(Text(f"and {counted(found['names'] - MOST, 'more name')}"))
-    return Group(*parts, *map(Text, remarks(record, found, whole)))
+    lines = [*remarks(record, found, whole), *elsewhere(run, found.get("device"), "traced")]
+    return Group(*parts, *map(Text, lines))
 
 
 def _short(name: str) -> str:

@@ -17,6 +17,8 @@ SHORT_DTYPE: Mapping[str, str] = {
     "float8_e4m3fn": "fp8",
 }
 
+_FOLDERS = re.compile(r"(?<!\S)(?:~|[A-Za-z]:)?[/\\]\S*[/\\]")
+_BUT_ONE = re.compile(r"(?<!\S)(?:~|[A-Za-z]:)?[/\\]\S*[/\\](?=[^/\\\s]+[/\\])")
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]<>#|~])")
 _DEVICE_WORD = {"cuda": "GPU", "cpu": "CPU"}
 
@@ -62,6 +64,13 @@ def conditions_by_name(asked: Iterable[Conditions]) -> dict[str, str]:
 def counted(count: int, noun: str) -> str:
     """1 case, 2 cases."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def unplaced(base: str, new: str) -> tuple[str, str]:
+    """The names of two sides without the folders of absolute paths, which are no reader's business; with the last of
+    them where the sides would have the same name."""
+    alone = _FOLDERS.sub("", base), _FOLDERS.sub("", new)
+    return alone if alone[0] != alone[1] else (_BUT_ONE.sub("", base), _BUT_ONE.sub("", new))
 
 
 def markdown_row(cells: Iterable[str]) -> str:

@@ -130,11 +130,14 @@ def grow(
     """Add processes to a pool until it has so many, or `time.monotonic()` says it is `until`: each in turn, once it is
     kept. `first` is a process that was started already, `fresh` starts another; every one is closed.
 
-    A process that is interrupted leaves nothing. DeviceLost where one cannot be started any more.
+    A process that is interrupted leaves nothing. DeviceLost where one cannot be started any more, UsageError where the
+    pool cannot be written.
     """
     ready: Executor | None = first
     try:
         while len(pool.runs) < wanted and time.monotonic() < until:
+            if ready is not None:
+                pool.check_writable()
             executor = ready or fresh()
             ready = None
             with closing(executor):

@@ -11,11 +11,13 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from gpubench.errors import UsageError
 from gpubench.result import Run
 from gpubench.store import jsonfile, runfile
 
 FOLDER = "selfcheck"
 """Beside the run files."""
+ELSEWHERE = "another place: --results DIR"
 
 
 class Pool:
@@ -29,9 +31,16 @@ class Pool:
             where = jsonfile.shown(path)
             self.runs = [runfile.decode(line, f"{where}, line {number}") for number, line in enumerate(lines, 1)]
 
+    def check_writable(self) -> None:
+        """Before anything is measured: UsageError where nothing can be appended."""
+        self._append(b"")
+
     def add(self, run: Run) -> None:
         """Append a run. UsageError where it cannot be written; those before it stay readable."""
-        line = jsonfile.dumps(runfile.to_json(run)).encode() + b"\n"
+        self._append(jsonfile.dumps(runfile.to_json(run)).encode() + b"\n")
+        self.runs.append(run)
+
+    def _append(self, line: bytes) -> None:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with open(self.path, "ab") as file:
@@ -40,8 +49,7 @@ class Pool:
                 file.flush()
                 os.fsync(file.fileno())
         except OSError as error:
-            raise jsonfile.cannot_write(self.path, error) from None
-        self.runs.append(run)
+            raise UsageError(jsonfile.cannot_write(self.path, error).message, ELSEWHERE) from None
 
 
 def path_of(results: Path, kind: str, parts: Sequence[str]) -> Path:

@@ -179,7 +179,10 @@ def _fit(run: Run) -> str:
     if run.status != "complete":
         raise UsageError(f"this run is {run.status}: rows are missing, and a baseline needs them all", "run it again")
     if "quick" in run.tags:
-        raise UsageError("this run is tagged quick: too few samples to hold others against", "run it without --quick")
+        raise UsageError(
+            "this run is tagged quick: too few samples to hold others against",
+            "run something without --quick, such as gpubench run ci; no word is the plan quick",
+        )
     if not any(record.status == "ok" for record in run.records):
         raise UsageError("this run has no row with a number: there is nothing to hold others against")
     fingerprint = fingerprint_of(run)

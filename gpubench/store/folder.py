@@ -166,7 +166,8 @@ class Store:
             pass
         stored = [str(self.folder / one.name) for one in self.runs()]
         beside = [str(path.with_name(one.name)) for one in _files(path.parent)]
-        near = did_you_mean(word, ["latest", *_references(reference), *beside, *stored])
+        names = ["latest", *_references(reference), *beside, *stored]
+        near = did_you_mean(word, [name for name in names if name != word])  # a link to nothing has its own name
         raise UsageError(f"no run file {jsonfile.shown(path)}{near}", FORMS)
 
     def read(self, word: str, reference: Path | None = None) -> Run:

@@ -28,6 +28,8 @@ from gpubench.store import abfile, jsonfile, runfile
 if sys.platform != "win32":
     import fcntl
 
+ELSEWHERE = "another place: --results DIR, or -o FILE"
+"""What to type where a run's file cannot be written."""
 REWRITE_S = 1.0
 """Least time between two rewrites of the run file."""
 REWRITE_SHARE = 20
@@ -62,7 +64,7 @@ class RunWriter:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._descriptor: int | None = _create(self.journal)
         except (OSError, ValueError) as error:
-            raise jsonfile.cannot_write(path, error) from None
+            raise UsageError(jsonfile.cannot_write(path, error).message, ELSEWHERE) from None
         try:
             head = _line("run", jsonfile.dumps(runfile.head(run)))
             self._append(head + "".join(_line("record", row) for row in self._rows))

@@ -46,6 +46,7 @@ class _Refused(Exception):
 
 def loads(text: str | bytes, where: str) -> Any:
     """The value of one JSON document. `where` names its origin in the UsageError that anything else raises."""
+    data = text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
     if isinstance(text, bytes):
         text = _decoded(text, where)
     if text.startswith("\ufeff"):
@@ -53,7 +54,7 @@ def loads(text: str | bytes, where: str) -> Any:
     if not text.strip():
         raise UsageError(f"{where}: is empty", "expected a JSON document")
     try:
-        value = json.loads(text, object_pairs_hook=_object, parse_constant=_constant, **_number_hooks(text))
+        value = json.loads(text, object_pairs_hook=_object, parse_constant=_constant, **_number_hooks(data))
         if "\\u" in text and _SURROGATE.search(text):
             _refuse_surrogates(text)
     except json.JSONDecodeError as error:
@@ -220,10 +221,10 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return result
 
 
-def _number_hooks(text: str) -> dict[str, Any]:
+def _number_hooks(data: bytes) -> dict[str, Any]:
     """The checks of numbers, where the text may hold one to refuse: a call of Python for each sample of many rows takes
     longer than all the rest of reading them."""
-    shape = text.encode("utf-8", "surrogatepass").translate(_DIGITS_ALIKE)
+    shape = data.translate(_DIGITS_ALIKE)
     suspicious = _LONG_NUMBER in shape or _HUGE_NUMBER.search(shape)
     return {"parse_float": _float, "parse_int": _int} if suspicious else {}
 

@@ -257,6 +257,9 @@ def fault(record: Record) -> str | None:
     primary = [metric.name for metric in record.metrics if metric.primary]
     if len(primary) > 1:
         return f".metrics: {len(primary)} are primary, expected one at most"
+    names = [metric.name for metric in record.metrics]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        return f".metrics: {_got(twice[0])} is given twice"
     return _wrong_samples(record) or _wrong_times(record)
 
 

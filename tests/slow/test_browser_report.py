@@ -182,6 +182,28 @@ def test_on_a_phone_no_chart_is_squeezed_by_its_words_or_cuts_them_off(driver: A
     assert squeezed(page) == []
 
 
+def test_no_legend_of_a_tablet_leaves_its_chart(driver: Any, page: Any, lecture: Path) -> None:
+    size = {"width": 700, "height": 1000, "deviceScaleFactor": 1, "mobile": True}
+    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    show(page, lecture)
+    assert squeezed(page) == []
+
+
+def test_paper_has_no_words_that_unfold_something(page: Any) -> None:
+    closed = """
+        return [...document.querySelectorAll("main details:not([open]) > summary")]
+          .filter((each) => each.checkVisibility() && !each.closest(".claims")).length
+        """
+    claims = """
+        const summaries = [...document.querySelectorAll(".claims > li > details > summary")];
+        return summaries.every((each) => each.checkVisibility());
+        """
+    assert page.execute_script(closed) > 20
+    media(page, "print")
+    assert page.execute_script(closed) == 0
+    assert page.execute_script(claims), "a claim's summary is what it says"
+
+
 def squeezed(driver: Any) -> list[Any]:
     """The charts with a frame of less than a third of their holder's width, or with words beyond their edges by more
     than a letter."""

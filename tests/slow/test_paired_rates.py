@@ -10,13 +10,17 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 from scipy import stats
 
 from gpubench.ab import paired
+from gpubench.ab.measure import firsts
 from gpubench.ab.paired import ALPHA, LOOKS, Paired, PairedVerdict, settle
+from gpubench.store.abfile import BASE, NEW
 
 QUIET, USUAL, LOUD = (0.003, 0.002, 0.001), (0.005, 0.005, 0.01), (0.01, 0.01, 0.03)
 SAMPLES = 20
@@ -137,3 +141,110 @@ def test_a_loss_of_the_margin_itself_is_a_regression_in_a_fortieth_at_most() -> 
     assert counts["regression"] / len(found) == pytest.approx(ALPHA / 2, abs=0.005)
     assert counts["equivalent"] / len(found) <= ALPHA + 0.005
     assert counts["improvement"] == 0
+
+
+# Noise that is not normal, and time that passes: what docs/selfcheck.md says of it
+
+
+def _tails(source: np.random.Generator, count: int) -> np.ndarray:
+    return 0.005 * source.standard_t(2, (count, 20))
+
+
+def _modes(source: np.random.Generator, count: int) -> np.ndarray:
+    """Half of all processes take 5 % longer."""
+    return 0.05 * (source.random((count, 20)) < 0.5) + source.normal(0, 0.002, (count, 20))
+
+
+def _rarely(source: np.random.Generator, count: int) -> np.ndarray:
+    """One of twenty takes 20 % longer."""
+    return 0.2 * (source.random((count, 20)) < 0.05) + source.normal(0, 0.002, (count, 20))
+
+
+def _warming(source: np.random.Generator, count: int) -> np.ndarray:
+    """Each takes 0.5 % longer than the one before it, on either side."""
+    return np.linspace(0, 0.095, 20) + source.normal(0, 0.002, (count, 20))
+
+
+def _wandering(source: np.random.Generator, count: int) -> np.ndarray:
+    """Each is where the one before it was, and a random step of 0.5 % away."""
+    return np.cumsum(source.normal(0, 0.005, (count, 20)), axis=-1)
+
+
+def _second(source: np.random.Generator, count: int) -> np.ndarray:
+    """The second process of a block takes 3 % longer."""
+    return np.tile([0, 0.03], 10) + source.normal(0, 0.002, (count, 20))
+
+
+def in_turn(times: np.ndarray, source: np.random.Generator) -> Iterator[Paired]:
+    """Rows of ten blocks whose twenty processes took these logarithms of time, one after the other."""
+    for row in np.exp(times).tolist():
+        order = firsts(10, int(source.integers(2**32)))
+        base = [row[2 * block + (side == NEW)] for block, side in enumerate(order)]
+        yield Paired("a", base, [row[2 * block + (side == BASE)] for block, side in enumerate(order)])
+
+
+@pytest.mark.parametrize(
+    ("noise", "held", "equivalent"),
+    [
+        (_tails, 0.965, 0.82),
+        (_modes, 0.948, 0.015),
+        (_rarely, 0.981, 0.37),
+        (_warming, 1.0, 1.0),
+        (_wandering, 0.95, 1.0),
+        (_second, 1.0, 0.0),
+    ],
+)
+def test_what_both_sides_share_makes_no_false_alarm(noise: Any, held: float, equivalent: float) -> None:
+    """Heavy tails, modes, drift: the order of the sides is drawn, so that equal code strays as often up as down."""
+    source = np.random.default_rng(11)
+    count = 4000
+    found = [judge([row])[0] for row in in_turn(noise(source, count), source)]
+    counts = Counter(each.verdict for each in found)
+    assert counts["regression"] + counts["improvement"] <= 0.001 * count
+    assert counts["equivalent"] / count == pytest.approx(equivalent, abs=0.02)
+    within = [(each.low or math.inf) <= 1 <= (each.high or 0) for each in found]
+    assert sum(within) / count == pytest.approx(held, abs=0.01)
+
+
+@pytest.mark.parametrize("noise", [_tails, _modes, _rarely, _wandering])
+def test_nor_does_it_in_a_suite_of_fifty_without_a_margin(noise: Any) -> None:
+    source = np.random.default_rng(12)
+    alarms, count = 0, 300
+    for _ in range(count):
+        rows = [replace(row, id=str(n)) for n, row in enumerate(in_turn(noise(source, ROWS), source))]
+        alarms += any(each.verdict in CHANGED for each in judge(rows, margin=0.0))
+    assert alarms / count <= ALPHA + 2 * math.sqrt(ALPHA * (1 - ALPHA) / count)
+
+
+@pytest.mark.parametrize(
+    ("share", "longer", "held", "equivalent"),
+    [(0.05, 0.2, 0.40, 0.60), (0.1, 0.2, 0.65, 0.35), (0.5, 0.05, 0.94, 0.03)],
+)
+def test_what_one_side_does_now_and_then_is_not_in_ten_blocks_that_did_not_meet_it(
+    share: float, longer: float, held: float, equivalent: float
+) -> None:
+    """A share of the new side's processes takes so much longer: the mean that the interval is of has that in it."""
+    source = np.random.default_rng(13)
+    count = 4000
+    times = source.normal(0, 0.003, (count, 20))
+    rows = []
+    for row, hit in zip(in_turn(times, source), source.random((count, 10)) < share, strict=True):
+        rows.append(replace(row, new=[time * (1 + longer * slow) for time, slow in zip(row.new, hit, strict=True)]))
+    found = [judge([row])[0] for row in rows]
+    truth = (1 + longer) ** share
+    within = [(each.low or math.inf) <= truth <= (each.high or 0) for each in found]
+    assert sum(within) / count == pytest.approx(held, abs=0.03)
+    assert sum(each.verdict == "equivalent" for each in found) / count == pytest.approx(equivalent, abs=0.03)
+
+
+def test_a_difference_that_lasts_for_some_blocks_is_taken_for_one_that_stays() -> None:
+    """What a side keeps from block to block, by half: the t interval takes blocks for independent."""
+    source = np.random.default_rng(14)
+    count = 4000
+    steps = source.normal(0, math.sqrt(0.75), (count, 10))
+    steps[:, 0] /= math.sqrt(0.75)
+    for block in range(1, 10):
+        steps[:, block] += 0.5 * steps[:, block - 1]
+    found = [judge([Paired("a", [1.0] * 10, row)])[0] for row in np.exp(0.01 * steps).tolist()]
+    within = [(each.low or math.inf) <= 1 <= (each.high or 0) for each in found]
+    assert sum(within) / count == pytest.approx(0.76, abs=0.02)

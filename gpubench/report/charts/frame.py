@@ -17,9 +17,11 @@ from gpubench.report.placing import Pixel
 WIDTH, HEIGHT = 760, 380
 """Of the frame, in CSS pixels; with its margins a picture is about 830 wide, as a README shows it."""
 ROLES: tuple[Role, ...] = ("measured", "predicted")
+FEW = 100
+"""Marks from which on none is larger because others lie over it: in a cloud that would say something else."""
 MANY = 300
 """Marks from which on they are smaller."""
-ABOVE = {"titleAngle": 0, "titleAlign": "left", "titleBaseline": "bottom", "titleX": -30, "titleY": -7}
+ABOVE = {"titleAngle": 0, "titleAlign": "left", "titleBaseline": "bottom", "titleX": -30, "titleY": -11}
 """The title of a vertical axis is above it, to be read without turning one's head."""
 
 Spot = tuple[float, float]
@@ -58,19 +60,21 @@ class Frame:
         colour = marks.by_colour(domain, kind) | key
         return marks.layer(rows, "line", self._axes() | {"stroke": colour, "strokeDash": dashes | key}, strokeWidth=1.4)
 
-    def paths(self, lines: Sequence[tuple[str, Role, Sequence[Spot]]], domain: Sequence[str], kind: str) -> Layer:
-        """A line for each name and role. A name is told by colour, as that of its marks; a role by dashes."""
+    def paths(
+        self, lines: Sequence[tuple[str, Role, Sequence[Spot]]], domain: Sequence[str], kind: str, beside: float
+    ) -> Layer:
+        """A line for each name and role. A name is told by colour, as that of its marks; a role by dashes, with a key
+        where it is given pixels `beside` the legend of names."""
         rows = [_row(spot) | {"class": name, "role": role} for name, role, spots in lines for spot in spots]
-        both = len({role for _, role, _ in lines}) > 1
         key = {"orient": "top", "symbolType": "stroke", "symbolSize": 400, "symbolStrokeWidth": 1.6}
         dashes = {
             "field": "role",
             "type": "nominal",
             "scale": {"domain": list(ROLES), "range": [[1, 0], DASHES]},
-            "legend": key if both else None,
+            "legend": key if beside else None,
             "title": None,
         }
-        channels = self._axes() | {"stroke": marks.by_colour(domain, kind), "strokeDash": dashes}
+        channels = self._axes() | {"stroke": marks.by_colour(domain, kind, beside), "strokeDash": dashes}
         return marks.layer(rows, "line", channels, strokeWidth=1.6)
 
     def points(
@@ -80,19 +84,21 @@ class Frame:
         kind: str,
         told: Sequence[Facts] = (),
         domain: Sequence[str] = (),
+        beside: float = 0,
     ) -> Layer:
         """A mark at each spot, its shape and colour by its class, what is `told` of it where a reader points, and a
         legend unless `kind`, the name of the classes, is empty; the rarer classes lie on top. `domain` are the classes
-        where lines in the same picture have others too."""
+        where lines in the same picture have others too, and `beside` the pixels that the legend of those takes."""
         crowd = Counter(names)
         facts = told or [()] * len(spots)
         order = sorted(zip(spots, names, facts, strict=True), key=lambda point: -crowd[point[1]])
         fields = marks.tooltip_fields(facts)
         rows = [_row(spot) | {"class": name} | marks.told_row(fields, each) for spot, name, each in order]
-        classes = marks.by_class(domain or sorted(crowd, key=natural), kind)
-        size = 34 if len(rows) < MANY else 22
+        classes = marks.by_class(domain or sorted(crowd, key=natural), kind, beside=beside)
         channels = self._axes() | classes | marks.tooltips(fields)
-        return marks.layer(rows, "point", channels, size=size, opacity=1, strokeWidth=1.2)
+        if len(rows) >= FEW:
+            return marks.layer(rows, "point", channels, size=34 if len(rows) < MANY else 22, **marks.POINT)
+        return marks.points(rows, channels, [self.pixel(spot) for spot, _, _ in order], 34)
 
     def words(self, spot: Spot, text: str, *, always: bool = True, **looks: Any) -> list[Layer]:
         """A text beside a spot, with a rim; left out of a narrow frame unless it is to be there `always`."""

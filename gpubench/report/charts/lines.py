@@ -6,13 +6,17 @@ from collections.abc import Sequence
 from typing import Any
 
 from gpubench.report.canvas import natural
-from gpubench.report.charts.frame import HEIGHT, WIDTH, Frame
+from gpubench.report.charts.frame import HEIGHT, WIDTH, Frame, Spot
 from gpubench.report.charts.marks import Layer
 from gpubench.report.figures.axes import across, around, upwards
-from gpubench.report.figures.shapes import MOST, Level, Lines
+from gpubench.report.figures.shapes import MOST, Facts, Level, Lines, Point, Quantity, Series
 from gpubench.report.placing import SIZE, rows, text_width
 
 TICKS = 9
+ROLES = 220
+"""Pixels of the legend that tells what was measured from what was predicted."""
+SHORT = 0.03
+"""Half of the line of a single prediction, as a share of the frame's width."""
 
 
 def layers(figure: Lines) -> list[Layer]:
@@ -32,8 +36,10 @@ def layers(figure: Lines) -> list[Layer]:
     if not figure.points:
         drawn.append(frame.traces([(each.name, [(point.x, point.y) for point in each.points]) for each in shown], kind))
         return drawn
-    long = [(each.name, each.role, [(point.x, point.y) for point in each.points]) for each in shown]
-    drawn.append(frame.paths(long, names, kind))
+    long = [(each.name, each.role, _spots(frame, each)) for each in shown]
+    beside = ROLES if len({each.role for each in shown}) > 1 else 0
+    drawn.append(frame.paths(long, names, kind, beside))
+    foretold = {(each.name, point.x): point.y for each in shown if each.role != "measured" for point in each.points}
     marks = [(each.name, point) for each in measured for point in each.points]
     errors = [
         ((point.x, point.low), point.high)
@@ -44,8 +50,23 @@ def layers(figure: Lines) -> list[Layer]:
         drawn.append(frame.rules(errors, "error"))
     if marks:
         spots = [(point.x, point.y) for _, point in marks]
-        drawn.append(frame.points(spots, [name for name, _ in marks], kind, [point.facts for _, point in marks], names))
+        told = [_told(figure.y, point, foretold.get((name, point.x))) for name, point in marks]
+        drawn.append(frame.points(spots, [name for name, _ in marks], kind, told, names, beside))
     return drawn
+
+
+def _told(quantity: Quantity, point: Point, foretold: float | None) -> Facts:
+    """What is to be said of a mark, with what was predicted in its place."""
+    return point.facts if foretold is None else (*point.facts, ("predicted", quantity.say(foretold)))
+
+
+def _spots(frame: Frame, series: Series) -> list[Spot]:
+    """Where the line of a series goes; a prediction of a single value is a short line through it, as it has no mark."""
+    spots = [(point.x, point.y) for point in series.points]
+    if series.role == "measured" or len(spots) > 1:
+        return spots
+    at = frame.x.at(spots[0][0])
+    return [(frame.x.value(place), spots[0][1]) for place in (at - SHORT, at + SHORT)]
 
 
 def _walls(frame: Frame, levels: Sequence[Level]) -> list[Layer]:

@@ -9,7 +9,7 @@ from typing import Any
 from gpubench.report.canvas import Scale, natural
 from gpubench.report.charts.theme import steps
 from gpubench.report.figures.shapes import Facts
-from gpubench.report.placing import text_width
+from gpubench.report.placing import Pixel, beneath, text_width
 
 Layer = dict[str, Any]
 Channels = dict[str, Any]
@@ -17,8 +17,13 @@ Data = list[dict[str, Any]]
 
 NARROW = 480
 """Pixels below which a frame that is as wide as its page shows no words between its marks."""
-LEGEND = 40
+LEGEND = 44
 """Pixels beside the words of an entry of a legend."""
+
+POINT: Mapping[str, Any] = {"opacity": 1, "strokeWidth": 1.2}
+"""How a mark of a class looks, whatever its size."""
+RIM = 1.4
+"""By how much of its area a mark grows for each that lies over it."""
 
 
 def layer(rows: Data, mark: str, channels: Channels, *, style: str | None = None, **more: Any) -> Layer:
@@ -42,31 +47,44 @@ def numbers(scale: Scale) -> dict[str, Any]:
     return {"type": kind, "domain": [six(scale.low), six(scale.high)], "nice": False, "zero": False}
 
 
-def by_class(domain: Sequence[str], kind: str, shown: Sequence[str] | None = None) -> Channels:
-    """The shape and the colours of marks by the field "class"; a legend of those that are `shown`, else of all."""
-    key = legend(domain if shown is None else shown, kind)
+def by_class(domain: Sequence[str], kind: str, shown: Sequence[str] | None = None, beside: float = 0) -> Channels:
+    """The shape and the colours of marks by the field "class"; a legend of those that are `shown`, else of all, with
+    that many pixels `beside` it for another."""
+    key = legend(domain if shown is None else shown, kind, beside)
     if kind and shown is not None:
         key["legend"]["values"] = list(shown)
     shape = {"field": "class", "type": "nominal", "scale": {"domain": list(domain)}, **key}
-    colour = by_colour(domain, kind) | key
+    colour = by_colour(domain, kind, beside) | key
     return {"shape": shape, "stroke": colour, "fill": colour}
 
 
-def by_colour(domain: Sequence[str], kind: str) -> dict[str, Any]:
+def by_colour(domain: Sequence[str], kind: str, beside: float = 0) -> dict[str, Any]:
     """A channel of colour by the field "class": steps of a quantity from dark to light, other names unlike each
     other."""
     ordered = len(domain) > 1 and all(natural(name)[0] == 0 for name in domain)
     scale = {"domain": list(domain), "range": steps(len(domain)) if ordered else "category"}
-    return {"field": "class", "type": "nominal", "scale": scale, **legend(domain, kind)}
+    return {"field": "class", "type": "nominal", "scale": scale, **legend(domain, kind, beside)}
 
 
-def legend(domain: Sequence[str], kind: str) -> dict[str, Any]:
-    """The legend of classes above the frame, in as many columns as it has room for; none without a name of them."""
+def legend(domain: Sequence[str], kind: str, beside: float = 0) -> dict[str, Any]:
+    """The legend of classes above the frame, in as many columns as it has room for, with that many pixels `beside` it
+    for another, which is below it in a narrow frame; none without a name of the classes."""
     if not kind:
         return {"legend": None, "title": None}
     entry, title = max(map(text_width, domain), default=0) + LEGEND, text_width(kind)
-    columns = {"expr": f"max(1, floor((width - {title:.0f}) / {entry:.0f}))"}
+    room = f"width - {title:.0f}" + (f" - (width < {NARROW} ? 0 : {beside:.0f})" if beside else "")
+    columns = {"expr": f"max(1, floor(({room}) / {entry:.0f}))"}
     return {"legend": {"orient": "top", "titleOrient": "left", "columns": columns}, "title": kind}
+
+
+def points(rows: Data, channels: Channels, spots: Sequence[Pixel], size: float) -> Layer:
+    """Marks of a class each, at these pixels; one that others hide is so much larger that it shows beneath them."""
+    over = beneath(spots, [row["class"] for row in rows])
+    if not any(over):
+        return layer(rows, "point", channels, size=size, **POINT)
+    sized = [row | {"size": size * (1 + RIM * count)} for row, count in zip(rows, over, strict=True)]
+    by_size = {"field": "size", "type": "quantitative", "scale": None, "legend": None}
+    return layer(sized, "point", channels | {"size": by_size}, **POINT)
 
 
 def tooltip_fields(told: Sequence[Facts]) -> dict[str, str]:

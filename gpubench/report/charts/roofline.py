@@ -4,19 +4,20 @@ them, by suite where there are several."""
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 from gpubench.errors import UsageError
 from gpubench.report import roofline as report
 from gpubench.report.canvas import Scale, natural, prefix, si
-from gpubench.report.charts.frame import Frame
-from gpubench.report.charts.marks import Layer
+from gpubench.report.charts.frame import HEIGHT, WIDTH, Frame
+from gpubench.report.charts.marks import NARROW, Layer
 from gpubench.report.charts.picture import Picture
 from gpubench.report.figures.shapes import MOST, Facts, Heading
-from gpubench.report.placing import SIZE, rows, text_width, together
+from gpubench.report.placing import SIZE, stairs, text_width, together
 from gpubench.report.roofline_plot import classes, decades, fine_ticks
 from gpubench.report.rows import best_ceiling, groups
 from gpubench.report.words import SEPARATOR, counted, plain, short_dtype
-from gpubench.result import Run
+from gpubench.result import Ceiling, Run
 from gpubench.units import format_rate, three_digits
 
 ID = "roofline"
@@ -31,12 +32,14 @@ NAMED_SUITES = MOST - 1
 """Suites with a mark of their own: the others share one."""
 SUITES_SAID = 6
 """Suites that are named above the picture."""
+STAIR = 1.4 * SIZE
+"""Pixels from the name of a ridge to the one above it."""
 
 
 def heading(run: Run) -> Heading | None:
-    """What the roofline of a run is called; None where it has none."""
+    """What the roofline of a run is called; None where it has none, or no roof: without one nothing limits a row."""
     found = report.view(run)
-    return _heading(run, found) if _shows(found) else None
+    return _heading(run, found) if _shows(found) and (found.memory or found.compute) else None
 
 
 def picture(run: Run) -> Picture:
@@ -127,7 +130,8 @@ def _alt(found: report.Roofline) -> str:
 
 
 def _slopes(frame: Frame, run: Run, factor: float) -> Drawn:
-    """The best bandwidth of each memory level, up to the highest peak, its name along the line."""
+    """The best bandwidth of each memory level, up to the highest peak, its name along the line; not in a narrow frame,
+    where the names of several would lie over each other."""
     levels = dict.fromkeys(ceiling.level for ceiling in run.ceilings if ceiling.kind == "bandwidth" and ceiling.level)
     dtypes = dict.fromkeys(ceiling.dtype for ceiling in run.ceilings if ceiling.kind == "compute" and ceiling.dtype)
     peaks = [peak.value / factor for dtype in dtypes if (peak := best_ceiling(run, "compute", dtype=dtype))]
@@ -147,6 +151,7 @@ def _slopes(frame: Frame, run: Run, factor: float) -> Drawn:
         named += frame.words(
             frame.between(start, end, 0.6 - 0.15 * (index % 4)),
             words,
+            always=len(levels) == 1,
             align="center",
             angle=frame.along(start, end),
             dy=-9,
@@ -157,32 +162,39 @@ def _slopes(frame: Frame, run: Run, factor: float) -> Drawn:
 def _roofs(frame: Frame, found: report.Roofline, factor: float) -> Drawn:
     """The peak of each dtype from its ridge on, named at the right; peaks closer than a line of text share one."""
     ends = [(frame.x.high, ridge.ceiling.value / factor) for ridge in found.compute]
-    names = [
-        f"{short_dtype(str(ridge.ceiling.dtype))} {format_rate(ridge.ceiling.value, 'FLOP/s')}"
-        for ridge in found.compute
-    ]
     lines = [
         frame.line([(ridge.intensity or frame.x.low, end[1]), end], "roof")
         for ridge, end in zip(found.compute, ends, strict=True)
     ]
     named = []
     for group in together([frame.pixel(end)[1] for end in ends], 1.5 * SIZE):
-        words = SEPARATOR.join(names[index] for index in group)
+        words = _peaks([found.compute[index].ceiling for index in group])
         named += frame.words(ends[group[0]], words, always=False, align="right", dx=-4, dy=-9)
     return lines, named
 
 
+def _peaks(peaks: Sequence[Ceiling]) -> str:
+    """Dtypes with their rates, a unit that several share once: `int8 952 · bf16 824 TFLOP/s`."""
+    told = [(short_dtype(plain(peak.dtype)), *format_rate(peak.value, "FLOP/s").rsplit(" ", 1)) for peak in peaks]
+    units = [unit for *_, unit in told]
+    ends = [f" {unit}" if unit != after else "" for unit, after in zip(units, [*units[1:], None], strict=True)]
+    return SEPARATOR.join(f"{dtype} {rate}{end}" for (dtype, rate, _), end in zip(told, ends, strict=True))
+
+
 def _ridges(frame: Frame, found: report.Roofline, factor: float) -> Drawn:
-    """A line down from each ridge, and its intensity at the foot of it."""
+    """A line down from each ridge, and its intensity at the foot of it: names that would lie over the next line are a
+    step of a stair, at which that line ends."""
     ridges = sorted((ridge.intensity, ridge.ceiling.value / factor) for ridge in found.compute if ridge.intensity)
-    feet = [(at, frame.y.low) for at, _ in ridges]
-    lines = [frame.line([ridge, foot], "ridge") for ridge, foot in zip(ridges, feet, strict=True)]
-    groups = together([frame.pixel(foot)[0] for foot in feet], SIZE / 2)
-    values = [dict.fromkeys(three_digits(ridges[index][0]) for index in group) for group in groups]
-    words = [f"ridge {', '.join(each)} FLOP/B" for each in values]
-    first = [feet[group[0]] for group in groups]
+    across = [frame.pixel((at, frame.y.low))[0] for at, _ in ridges]
+    groups = together(across, SIZE / 2)
+    values = [", ".join(dict.fromkeys(three_digits(ridges[index][0]) for index in group)) for group in groups]
+    words = [f"ridge {value} FLOP/B" if index == 0 else value for index, value in enumerate(values)]
+    widths = [text_width(text) * WIDTH / NARROW for text in words]  # the narrower the frame, the wider its words
+    lines: list[Layer] = []
     named: list[Layer] = []
-    places = rows([frame.pixel(foot)[0] for foot in first], [text_width(text) for text in words])
-    for foot, text, row in zip(first, words, places, strict=True):
-        named += frame.words(foot, text, always=False, dx=6, dy=-12 - 1.4 * SIZE * row)
+    for group, text, step in zip(groups, words, stairs([across[each[-1]] for each in groups], widths), strict=True):
+        foot = frame.y.value((step * STAIR + SIZE / 2) / HEIGHT) if step else frame.y.low
+        lines += [frame.line([ridges[index], (ridges[index][0], foot)], "ridge") for index in group]
+        spot = (ridges[group[-1]][0], frame.y.low)
+        named += frame.words(spot, text, always=False, dx=6, dy=-12 - STAIR * step)
     return lines, named

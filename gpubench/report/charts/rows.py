@@ -10,7 +10,7 @@ from gpubench.report.canvas import natural
 from gpubench.report.charts import marks
 from gpubench.report.charts.marks import Channels, Data, Layer, six
 from gpubench.report.figures.axes import Axis, around, upwards
-from gpubench.report.figures.shapes import Entry, Rows
+from gpubench.report.figures.shapes import Entry, Facts, Rows
 
 ROW = 24
 """Pixels from one row to the next."""
@@ -51,7 +51,15 @@ def layers(figure: Rows) -> list[Layer]:
         drawn.append(bench.spans(spans))
     if foretold := [entry for entry in entries if entry.predicted is not None]:
         drawn.append(bench.ticks(foretold))
-    return [*drawn, bench.marks(entries, figure.classes or kinds, kinds, figure.kind if any(kinds) else "")]
+    told = [_told(figure, entry) for entry in entries]
+    return [*drawn, bench.marks(entries, told, figure.classes or kinds, kinds, figure.kind if any(kinds) else "")]
+
+
+def _told(figure: Rows, entry: Entry) -> Facts:
+    """What is to be said of a mark, with what was predicted for it."""
+    if entry.predicted is None:
+        return entry.facts
+    return (*entry.facts, (figure.predicted or "predicted", figure.x.say(entry.predicted)))
 
 
 @dataclass(frozen=True)
@@ -76,15 +84,19 @@ class _Bench:
         rows = [{"x": six(entry.predicted or 0.0), "name": entry.name} for entry in entries]
         return marks.layer(rows, "tick", self._axes(), style="foretold", size=ROW - 6, thickness=2)
 
-    def marks(self, entries: Sequence[Entry], domain: Sequence[str], shown: Sequence[str], kind: str) -> Layer:
-        """A mark for each entry, of a class of the domain; the legend has those that are shown."""
-        fields = marks.tooltip_fields([entry.facts for entry in entries])
+    def marks(
+        self, entries: Sequence[Entry], told: Sequence[Facts], domain: Sequence[str], shown: Sequence[str], kind: str
+    ) -> Layer:
+        """A mark for each entry, with what is told of it, of a class of the domain; the legend has those shown."""
+        fields = marks.tooltip_fields(told)
         rows = [
-            {"x": six(entry.value), "name": entry.name, "class": entry.kind} | marks.told_row(fields, entry.facts)
-            for entry in entries
+            {"x": six(entry.value), "name": entry.name, "class": entry.kind} | marks.told_row(fields, facts)
+            for entry, facts in zip(entries, told, strict=True)
         ]
         channels = self._axes() | marks.by_class(domain, kind, shown) | marks.tooltips(fields)
-        return marks.layer(rows, "point", channels, size=60, opacity=1, strokeWidth=1.2)
+        line = {name: ROW * index for index, name in enumerate(self.names)}
+        spots = [(WIDTH * self.axis.scale.at(entry.value), float(line[entry.name])) for entry in entries]
+        return marks.points(rows, channels, spots, 60)
 
     def band(self, low: float, high: float, words: str) -> list[Layer]:
         """A stretch of the axis, with its name at the foot of it."""

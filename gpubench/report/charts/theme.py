@@ -88,10 +88,12 @@ def config(mode: Mode = "light") -> dict[str, Any]:
         "legend": {
             **text,
             **ink,
-            "offset": 26,
-            "columnPadding": 14,
+            "offset": 25,
+            "columnPadding": 18,
             "titlePadding": 10,
             "symbolSize": 64,
+            "clipHeight": 12,
+            "padding": 5,
             "labelLimit": 300,
         },
         "title": {

@@ -9,24 +9,26 @@ from gpubench.report.figures.shapes import Figure, Heading, Lines, Quantity, Ser
 from gpubench.result import Record, Run
 
 POSITIONS = Quantity("positions N", "", log=True)
-PASSES = {"forward": "forward", "forward-backward": "forward and backward"}
+PASSES = {"forward": ("forward", "the forward pass"),
+          "forward-backward": ("forward and backward", "the forward and the backward pass")}  # fmt: skip
+"""What is measured, for a title and for a question."""
 
 
 def attention(run: Run) -> Iterator[Figure]:
     """For the forward pass, and for both, where they were measured."""
-    for benchmark, words in PASSES.items():
+    for benchmark, (words, passes) in PASSES.items():
         each = group(run, f"attention/{benchmark}")
         rows = measured(each.records if each else ())
         facts = tuple(each.facts()) if each else ()
         ending = "" if benchmark == "forward" else "-backward"
         for id, quantity, value, foretold, question in (
             ("time", Quantity("time", "ns"), metric("time"), None,
-             "How does the time grow with the number of positions, and what does not writing the scores save?"),
+             f"How does the time of {passes} grow with the positions, and what does not writing the scores save?"),
             ("memory", Quantity("peak memory", "B"), _peak, None,
-             "How much memory does each way of computing attention need?"),
+             f"How much memory does {passes} of attention need, each way of computing it?"),
             ("traffic", Quantity("bytes read and written in DRAM", "B"),
              counter("dram_bytes_read", "dram_bytes_write"), predicted("bytes"),
-             "How many bytes go between the GPU and its memory, and does the model foresee them?"),
+             f"How many bytes does {passes} move between GPU and memory, and does the model foresee them?"),
         ):  # fmt: skip
             found = _series(rows, quantity, value, foretold)
             if found:

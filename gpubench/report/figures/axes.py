@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from gpubench.report.canvas import Scale, linear_ticks, log_ticks, prefix, si
@@ -50,7 +50,11 @@ def across(quantity: Quantity, values: Sequence[float], most: int) -> Axis:
         return _log(quantity, Scale(low / room, high * room, log=True), most, binary=quantity.unit not in PREFIXED)
     pad = (high - low) / 40 or abs(low) / 4 or 1.0
     begin = max(low - pad, 0.0) if low > 0 else low - pad
-    return _linear(quantity, Scale(begin, high + pad), most)
+    axis = _linear(quantity, Scale(begin, high + pad), most)
+    if quantity.unit or not all(float(value).is_integer() for value in values):
+        return axis
+    whole = {tick: name for tick, name in axis.ticks.items() if float(name).is_integer()}  # counts have no halves
+    return replace(axis, ticks=whole or axis.ticks)
 
 
 def upwards(quantity: Quantity, values: Sequence[float], most: int) -> Axis:

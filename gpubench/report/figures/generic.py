@@ -15,6 +15,8 @@ LEAST = 3
 """Rows with a number that a figure takes: two are told sooner than drawn."""
 STEPS = 3
 """Values of an integer axis from which on it makes a line."""
+LONG = 36
+"""Letters from which on the name of a row is cut in a picture: text then stands without the name of its axis."""
 ENTRIES = 64
 """Marks that are shown of rows without such an axis."""
 NAMES = {"time": "time", "flops": "rate", "bandwidth": "bandwidth"}
@@ -36,7 +38,7 @@ def of(group: Group) -> Figure | None:
     facts_of_all = tuple(group.facts()[:3])
     heading = Heading(
         group.path, plain(group.suite), f"{plain(group.suite)}: {plain(group.benchmark)}",
-        f"How does the {quantity.name} change with {plain(axis)}?" if axis else _question(quantity),
+        _question(plain(group.benchmark), quantity, axis),
         (", ".join(facts_of_all),) if facts_of_all else (),
     )  # fmt: skip
     if axis:
@@ -85,22 +87,30 @@ def _rows(group: Group, rows: Sequence[Record], heading: Heading, quantity: Quan
         classes = None
     named = [name for name in group.varying if name != classes]
     chosen = [rows[index] for index in spread(range(len(rows)), ENTRIES)]
+    whole = [_words(group, row, named, by_condition, len(named) > 1) for row in chosen]
+    short = [_words(group, row, named, by_condition, False) for row in chosen]
+    fits = max(map(len, whole)) <= LONG or len(set(short)) < len(set(whole))
     entries = []
-    for row in chosen:
+    for row, words in zip(chosen, whole if fits else short, strict=True):
         value = number(row)
         assert value is not None
         low, high = interval(row, value.value, quantity.unit)
-        words = [_value(name, row, len(named) > 1) for name in named] + ([] if by_condition else group.under(row))
         kind = short_dtype(plain(row.params.get(classes, ""))) if classes else ""
         if by_condition:
             kind = ", ".join(row.conditions.by_name[name] for name in group.conditions)
         told = facts(row, quantity.name, value.value, quantity.unit)
-        entries.append(Entry(" ".join(words) or plain(row.benchmark), value.value, low, high, None, kind, told))
+        entries.append(Entry(words, value.value, low, high, None, kind, told))
     if len(chosen) < len(rows):
         more = f"not drawn: {counted(len(rows) - len(chosen), 'more row')}"
         heading = replace(heading, facts=(*heading.facts, more))
     told_apart = ", ".join(group.conditions) if by_condition else plain(classes or "")
     return Rows(heading, quantity, entries, told_apart)
+
+
+def _words(group: Group, row: Record, names: Sequence[str], by_condition: bool, named: bool) -> str:
+    """What a row is called beside the others: by these parameters, and by its conditions unless these are its class."""
+    words = [_value(name, row, named) for name in names]
+    return " ".join([*words, *([] if by_condition else group.under(row))]) or plain(row.benchmark)
 
 
 def _value(name: str, row: Record, named: bool, bare: bool = False) -> str:
@@ -110,12 +120,15 @@ def _value(name: str, row: Record, named: bool, bare: bool = False) -> str:
     return f"{plain(name)}={words}" if named or (isinstance(value, int) and not bare) else words
 
 
-def _question(quantity: Quantity) -> str:
-    """What rows beside each other answer."""
+def _question(benchmark: str, quantity: Quantity, axis: str | None) -> str:
+    """What the rows of a benchmark answer, along an axis or beside each other."""
+    if axis:
+        return f"How does the {quantity.name} of {benchmark} change with {plain(axis)}?"
     if quantity.unit == "ns":
-        return "How long does each case take?"
-    fast = quantity.unit in ("FLOP/s", "B/s")
-    return "How fast is each case?" if fast else f"What is the {quantity.name} of each case?"
+        return f"How long does each case of {benchmark} take?"
+    if quantity.unit in ("FLOP/s", "B/s"):
+        return f"How fast is each case of {benchmark}?"
+    return f"What is the {quantity.name} of each case of {benchmark}?"
 
 
 def _unit(unit: str) -> str:

@@ -8,7 +8,7 @@ from math import exp
 
 from gpubench.report.figures.shapes import Entry, Heading, Level, Quantity, Rows, say
 from gpubench.report.rows import groups_of
-from gpubench.report.words import counted, plain
+from gpubench.report.words import counted, plain, unplaced
 from gpubench.verdict import Change, Judged, Row
 
 ROWS = 40
@@ -30,9 +30,10 @@ def intervals(judged: Judged) -> Rows | None:
     widest = sorted(rows, key=lambda each: -abs(each[1].loss))[:ROWS]
     kept = {id(row) for row, _ in widest}
     left = len(rows) - len(kept)
+    base_name, new_name = unplaced(judged.base_name, judged.new_name)
     heading = Heading(
         "comparison", None, "new against base", "Which rows changed, by how much, and is that more than the margin?",
-        (f"{plain(judged.new_name)} against {plain(judged.base_name)}",
+        (f"{plain(new_name)} against {plain(base_name)}",
          *([f"not drawn: {counted(left, 'row')} that changed less"] if left else [])),
     )  # fmt: skip
     names = _names([row for row, _ in rows])

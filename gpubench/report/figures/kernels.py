@@ -8,6 +8,7 @@ from gpubench.report.figures.pick import (
     Value,
     counter,
     facts,
+    foretold,
     group,
     interval,
     measured,
@@ -88,11 +89,14 @@ def formats(run: Run) -> Iterator[Figure]:
         best[str(row.params.get("dtype"))] = row
     if len(best) > 1:
         chosen = sorted(best.values(), key=lambda row: metric("flops")(row) or 0.0)
+        sheet = any(datasheet(row) is not None for row in chosen)
+        question = "How much faster is each narrower format"
+        fastest = f"the fastest of each: {'; '.join(_shapes(chosen))}"
         yield Rows(
             Heading("formats", chosen[0].suite, "matrix products by number format",
-                    "How much faster is each narrower format, and how near to its datasheet does it come?",
-                    (f"the fastest of each: {'; '.join(_shapes(chosen))}", "upright line: the datasheet's figure")),
-            rate, _entries(chosen, "dtype", metric("flops"), rate, datasheet), predicted="datasheet",
+                    f"{question}, and how near to its datasheet does it come?" if sheet else f"{question}?",
+                    (fastest, *(["upright line: the datasheet's figure"] if sheet else []))),
+            rate, _entries(chosen, "dtype", metric("flops"), rate, datasheet), predicted="datasheet" if sheet else "",
         )  # fmt: skip
 
 
@@ -110,7 +114,7 @@ def fusion(run: Run) -> Iterator[Figure]:
         yield Lines(
             Heading("fusion", "fusion", "time of a chain of operations",
                     "What does it cost that each operation goes through memory, and what does fusing them save?",
-                    ("predicted: the bytes that must move at the memory's full speed",)),
+                    foretold(found, "predicted: the bytes that must move at the memory's full speed")),
             Quantity("operations in the chain"), time, found, "run by",
         )  # fmt: skip
 

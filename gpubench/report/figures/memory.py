@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gpubench.report.figures.pick import Value, group, level, measured, metric, param, predicted, series
+from gpubench.report.figures.pick import Value, foretold, group, level, measured, metric, param, predicted, series
 from gpubench.report.figures.shapes import Figure, Heading, Level, Lines, Quantity, Series
 from gpubench.report.words import counted, plain
 from gpubench.result import Record, Run
@@ -31,7 +31,7 @@ def latency(run: Run) -> Iterator[Figure]:
             Heading(
                 "latency-ladder", "memory-hierarchy", "latency by working set",
                 "How many cycles does a load take, and where does each level of the memory end?",
-                ("predicted: the middle of what is published for the level that holds the set",),
+                foretold(found, "predicted: the middle of what is published for the level that holds the set"),
             ),
             SIZE, cycles, found, "loads", _walls(capacities),
         )  # fmt: skip
@@ -94,7 +94,7 @@ def strides(run: Run) -> Iterator[Figure]:
             Heading(
                 "stride", "coalescing", "bandwidth by stride",
                 "What does a warp pay when its 32 addresses are not neighbours?",
-                ("predicted: the bandwidth at stride 1 times the share of each 32 B sector that is used",),
+                foretold(found, "predicted: bandwidth at stride 1 times the share of each 32 B sector that is used"),
             ),
             Quantity("stride, in floats", "", log=True), RATE, found, "access",
         )  # fmt: skip

@@ -115,6 +115,18 @@ def case_words(row: Record) -> str:
     return " ".join([*words, *(f"{name}={value}" for name, value in row.conditions.unusual.items())])
 
 
+def in_group(found: Group, row: Record, several: bool, conditions: bool = True) -> str:
+    """A row by what tells it apart from the other rows of its benchmark, under the benchmark's name where a figure has
+    `several`; unless told otherwise, by its conditions too."""
+    words = [*([found.params(row)] if found.varying else []), *(found.under(row) if conditions else [])]
+    return " ".join([*([plain(row.benchmark)] if several or not words else []), *words])
+
+
+def foretold(found: Iterable[Series], words: str) -> tuple[str, ...]:
+    """The words about what was predicted, where something was."""
+    return (words,) if any(each.role == "predicted" for each in found) else ()
+
+
 def level(run: Run, name: str) -> float | None:
     """The best bandwidth measured of a memory level, in B/s."""
     found = best_ceiling(run, "bandwidth", level=name)

@@ -11,6 +11,9 @@ from gpubench.report.words import SEPARATOR
 from gpubench.result import Run
 from gpubench.units import three_digits
 
+CLOSE = 2
+"""Between sizes of which one is more than this many times the other nobody can tell where a wave was added."""
+
 
 def edges(run: Run, sweep: Sweep) -> list[tuple[float, str]]:
     """The values of the axis between which the aligned rows go from one number of waves to a higher one, and both
@@ -20,7 +23,7 @@ def edges(run: Run, sweep: Sweep) -> list[tuple[float, str]]:
     found = []
     for before, after in pairwise(rows):
         old, new = (fitted.products[record.id].cover.turns for record in (before, after))
-        if new > old:
+        if new > old and int(after.params[sweep.axis]) <= CLOSE * int(before.params[sweep.axis]):
             middle = (int(before.params[sweep.axis]) + int(after.params[sweep.axis])) / 2
             found.append((middle, f"{old} → {new} waves"))
     return found

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gpubench.report.figures.pick import case_words, measured
+from gpubench.report.figures.pick import in_group, measured
 from gpubench.report.figures.shapes import Figure, Heading, Quantity, Strip, Strips
 from gpubench.report.rows import groups, select, spread
+from gpubench.report.words import counted
 from gpubench.result import Record, Run
 from gpubench.units import format_duration
 
@@ -30,16 +31,20 @@ def samples(run: Run) -> Iterator[Figure]:
         if len(chosen) < ROWS:
             chosen.add(id(row))
     shown = [row for row in rows if id(row) in chosen][:ROWS]
+    of = {id(row): found for found in groups(run) for row in found.records}
+    several = len({of[id(row)].path for row in shown}) > 1
+    strips = [_strip(in_group(of[id(row)], row, several), row) for row in shown]
     heading = Heading(
         "samples", None, "samples of single rows",
         "How far do the samples of a row scatter around the median that is shown of it?",
-        (f"{len(shown)} of {len(rows)} rows, those with the widest scatter among them",
-         "long line: the median; bar: its interval; short lines: samples"),
+        (f"{len(shown)} of {len(rows)} rows, those with the widest scatter among them" if len(shown) < len(rows)
+         else counted(len(rows), "row"),
+         "long line: the median; thick bar: its interval; small marks: samples"),
     )  # fmt: skip
-    yield Strips(heading, Quantity("time of a call over the row's median", "×"), [_strip(row) for row in shown])
+    yield Strips(heading, Quantity("time of a call over the row's median", "×"), strips)
 
 
-def _strip(row: Record) -> Strip:
+def _strip(name: str, row: Record) -> Strip:
     summary = row.summary
     assert summary is not None
     middle = summary.median_ns
@@ -49,7 +54,7 @@ def _strip(row: Record) -> Strip:
     told = [("row", row.id), ("median", format_duration(middle)), ("samples", str(summary.n))]
     if row.stopped_by:
         told.append(("stopped by", row.stopped_by))
-    return Strip(case_words(row), [call / middle for call in kept], 1.0, bounds[0], bounds[1], tuple(told))
+    return Strip(name, [call / middle for call in kept], 1.0, bounds[0], bounds[1], tuple(told))
 
 
 def _calls(row: Record) -> list[float]:

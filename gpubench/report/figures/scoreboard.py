@@ -15,6 +15,10 @@ from gpubench.units import three_digits
 VERDICTS = ("HOLDS", "PARTLY", "INFO", "ABSENT", "INCONCLUSIVE", "INVALID", "NOT TESTABLE HERE", "NOT RUN")
 """In order of the legend, each with a shape and a colour of its own in every picture."""
 
+LEAST = 4
+"""Judged claims that a picture takes: fewer are told sooner than drawn."""
+UNJUDGED = frozenset({"NOT RUN", "NOT TESTABLE HERE"})
+
 
 def scoreboard(run: Run) -> Iterator[Figure]:
     """The claims that the run judged, by the first letter and the tens of their ids."""
@@ -22,7 +26,7 @@ def scoreboard(run: Run) -> Iterator[Figure]:
     for claim in sorted(run.claims, key=lambda each: str(each.get("id"))):
         name = plain(claim.get("id"))
         rows.setdefault(_tens(name), []).append(Tile(name, plain(claim.get("verdict")), _facts(claim)))
-    if rows:
+    if sum(claim.get("verdict") not in UNJUDGED for claim in run.claims) >= LEAST:
         found = Counter(tile.verdict for tiles in rows.values() for tile in tiles)
         verdicts = [*VERDICTS, *(verdict for verdict in found if verdict not in VERDICTS)]
         counts = SEPARATOR.join(f"{found[verdict]} {verdict}" for verdict in verdicts if verdict in found)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from gpubench.report.figures.pick import in_group
 from gpubench.report.figures.shapes import Entry, Figure, Heading, Level, Lines, Point, Quantity, Rows, Series, say
 from gpubench.report.rows import groups, number
 from gpubench.report.sustained import limit_words, pairs
@@ -21,12 +22,13 @@ SHARE = Quantity("share", "%", log=False)
 def sustained(run: Run) -> Iterator[Figure]:
     """What each pair of rows keeps of its burst rate; then, of each sustained row that has one, its record in time."""
     found = [(group, burst, row) for group in groups(run) for burst, row in pairs(group)]
+    several = len({group.path for group, *_ in found}) > 1
     entries = []
     for group, burst, row in found:
         before, after = number(burst), number(row)
         if before is None or after is None or before.value <= 0:
             continue
-        name = f"{plain(group.benchmark)} {group.params(row)}"
+        name = in_group(group, row, several, conditions=False)
         share = after.value / before.value if after.direction == "higher" else before.value / after.value
         told = (("burst", say(before.value, before.unit)), ("sustained", say(after.value, after.unit)),
                 ("limited by", limit_words(row) or "nothing known"))  # fmt: skip
@@ -43,10 +45,10 @@ def sustained(run: Run) -> Iterator[Figure]:
     for index, (group, burst, row) in enumerate(found[:IN_TIME], 1):
         shown = _in_time(run, burst, row)
         if shown:
-            params = group.params(row)
+            name = in_group(group, row, True, conditions=False)
             heading = Heading(
-                f"sustained-in-time-{index}", plain(row.suite), f"{plain(group.benchmark)} {params} without rest",
-                "How do clock, power and temperature settle under a load without rest?",
+                f"sustained-in-time-{index}", plain(row.suite), f"{name} without rest",
+                f"How do clock, power and temperature settle while {name} gets no rest?",
                 tuple(word for word in (_limited(row),) if word),
             )  # fmt: skip
             yield Lines(heading, Quantity("time", "s"), SHARE, shown, "share of", _begins(row), points=False)

@@ -11,7 +11,7 @@ from gpubench.report.html.markup import Child, Markup, folded, join, lines, tabl
 from gpubench.report.html.overview import MARKS, Tone, verdict_line
 from gpubench.report.html.page import Page, Section
 from gpubench.report.html.run import file_name
-from gpubench.report.words import SEPARATOR, counted, device_name, plain
+from gpubench.report.words import SEPARATOR, counted, device_name, plain, unplaced
 from gpubench.result import Run
 from gpubench.store import runfile
 from gpubench.verdict import Judged, Row
@@ -40,6 +40,8 @@ MEANING: Mapping[str, str] = {
 SINGULAR: Mapping[str, str] = {"are": "is", "look": "looks"}
 """The verb of a single row."""
 COLUMNS = ("case", "base", "new", "change", "verdict", "why")
+SHOWN, SAID = 24, 12
+"""Rows and reasons that are shown without being asked for: the worst stand first."""
 MATCHED = (
     "Rows are matched by suite, benchmark, parameters and the conditions asked for. With one run a side a loss beyond "
     "the margin is suspect, no more: two runs of the same thing may differ as much. With five runs of the base or more "
@@ -68,10 +70,14 @@ def head(judged: Judged, kind: str, device: str, said: tuple[Tone, str]) -> Mark
         [
             tag("p", kind, class_="eyebrow"),
             tag("h1", device),
-            tag("p", tag("code", judged.base_name), " → ", tag("code", judged.new_name), class_="soft"),
+            tag("p", *_arrow(*unplaced(judged.base_name, judged.new_name)), class_="soft"),
             verdict_line(*said),
         ]
     )
+
+
+def _arrow(base: str, new: str) -> list[Child]:
+    return [tag("code", base), " → ", tag("code", new)]
 
 
 def changes(judged: Judged, device: str) -> tuple[dict[str, Any] | None, list[Section]]:
@@ -81,8 +87,8 @@ def changes(judged: Judged, device: str) -> tuple[dict[str, Any] | None, list[Se
     picture = charts.comparison(judged, device)
     drawings, places = figures.document([] if picture is None else [picture])
     changed = [Section("changes", "The changes", place) for _, place in places]
-    told = comparison.reasons(judged, names)
-    reasons = [Section("reasons", "Reasons", lines(told, class_="notes") or Markup())] if told else []
+    told = comparison.reasons(judged, names, most=None)
+    reasons = [Section("reasons", "Reasons", _reasons(told))] if told else []
     worse, better, same = (_section(judged, names, *each) for each in SECTIONS)
     return drawings, [*worse, *reasons, *changed, *better, *same]
 
@@ -106,13 +112,24 @@ def verdict(judged: Judged, meaning: Mapping[str, str] = MEANING) -> tuple[Tone,
 def _section(
     judged: Judged, names: comparison.Naming, anchor: str, title: str, tones: frozenset[Tone]
 ) -> list[Section]:
-    """The rows of these tones, none where there are none; those that are what they were are folded."""
+    """The rows of these tones, none where there are none. Those that are what they were are folded, and of the others
+    those after the first SHOWN."""
     rows = [row for row in comparison.ordered(judged.rows) if TONES.get(row.verdict, "") in tones]
     if not rows:
         return []
     words = f"{title}: {counted(len(rows), 'row')}"
-    shown = _rows(rows, names, words)
-    return [Section(anchor, title, folded(counted(len(rows), "row"), shown) if tones == {""} else shown)]
+    if tones == {""}:
+        return [Section(anchor, title, folded(counted(len(rows), "row"), _rows(rows, names, words)))]
+    first, more = rows[:SHOWN], rows[SHOWN:]
+    rest = folded(counted(len(more), "more row"), _rows(more, names, f"{title}: the other rows")) if more else None
+    return [Section(anchor, title, join([_rows(first, names, words), rest]))]
+
+
+def _reasons(told: Sequence[str]) -> Markup:
+    """The lines, those after the first few folded."""
+    first, more = told[:SAID], told[SAID:]
+    rest = folded(f"{len(more)} more", lines(more, class_="notes")) if more else None
+    return join([lines(first, class_="notes"), rest])
 
 
 def _rows(rows: Sequence[Row], names: comparison.Naming, caption: str) -> Markup:

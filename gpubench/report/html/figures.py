@@ -80,14 +80,14 @@ def _place(picture: charts.Picture, key: str, marks: int) -> Markup:
 
 
 def figures_of(description: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
-    """What the marks of a chart say when they are pointed at: names, and a row of values for each; without tooltips
-    what stands on the axes."""
+    """What the marks of a chart say when they are pointed at: names, and a row of values for each. Of a chart of lines
+    without marks, what stands on its axes, by class."""
+    layers = list(_layers(description, None))
+    said = [(_told(layer["encoding"]), data) for layer, data in layers if "tooltip" in layer["encoding"]]
+    drawn = said or [(_on_axes(layer["encoding"]), data) for layer, data in layers if "stroke" in layer["encoding"]]
     columns: dict[str, None] = {}
     found: list[dict[str, str]] = []
-    for layer, data in _layers(description, None):
-        fields = _fields(layer.get("encoding", {}))
-        if not fields or _kind(layer) in ("text", "rule", "area"):
-            continue
+    for fields, data in drawn:
         for value in _values(data, description):
             row = {title: str(value[name]) for name, title in fields.items() if value.get(name) is not None}
             if row:
@@ -110,18 +110,21 @@ def _layers(part: Mapping[str, Any], data: Any, encoding: Any = None) -> Iterato
         yield {**part, "encoding": encoding}, data
 
 
-def _kind(layer: Mapping[str, Any]) -> str:
-    mark = layer.get("mark", {})
-    return str(mark.get("type", "")) if isinstance(mark, Mapping) else str(mark)
-
-
-def _fields(encoding: Mapping[str, Any]) -> dict[str, str]:
+def _told(encoding: Mapping[str, Any]) -> dict[str, str]:
     """Field → title of what a mark says."""
-    said = encoding.get("tooltip")
-    channels: Sequence[Any] = said if isinstance(said, list) else [said] if isinstance(said, Mapping) else []
-    if not channels:
-        channels = [encoding[name] for name in ("x", "y", "shape") if isinstance(encoding.get(name), Mapping)]
-    return {str(each["field"]): str(each.get("title") or each["field"]) for each in channels if "field" in each}
+    said = encoding["tooltip"]
+    channels = said if isinstance(said, list) else [said]
+    return {str(each["field"]): str(each.get("title") or each["field"]) for each in channels}
+
+
+def _on_axes(encoding: Mapping[str, Any]) -> dict[str, str]:
+    """Field → title of the class of a line, and of the axes it lies on."""
+    found = {}
+    for name in ("stroke", "x", "y"):
+        channel = encoding[name]
+        axis = channel.get("axis") or {}
+        found[str(channel["field"])] = str(channel.get("title") or axis.get("title") or channel["field"])
+    return found
 
 
 def _values(data: Any, description: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:

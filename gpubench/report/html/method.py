@@ -18,7 +18,8 @@ MEANING = (
     "Every output is checked before it is timed: against a reference in higher precision, or exactly where nothing is "
     "rounded. A wrong one is a row without a time.",
     "Units are decimal (1 GB = 10⁹ bytes), a fused multiply-add is two flops, bytes are what the algorithm must move. "
-    "Ceilings are measured on this device; a datasheet's figure is called that.",
+    "Attention counts its two products, half of them with a causal mask, 3.5 times as much with the gradient, however "
+    "it is computed. Ceilings are measured on this device; a datasheet's figure is called that.",
     "Counters, where there are any, come from a second pass under the hardware profiler; times never do.",
 )
 
@@ -40,10 +41,16 @@ def section(run: Run) -> Markup:
             if chosen
             else None,
             tag("p", "Run it again: ", tag("code", ran)) if ran else None,
-            tag("p", f"Run {run.run_id}, method {plain(run.tool.get('method', ''))}, "
-                f"machine {plain(run.fingerprint.get('id', ''))}.", class_="soft"),
+            tag("p", f"{', '.join(_identity(run))}.", class_="soft"),
         ]
     )  # fmt: skip
+
+
+def _identity(run: Run) -> list[str]:
+    """What the run is told by, as far as its file says."""
+    told = ("run", run.run_id), ("method", run.tool.get("method")), ("machine", run.fingerprint.get("id"))
+    first, *others = [f"{name} {plain(value)}" for name, value in told if value not in (None, "")] or ["run without id"]
+    return [first[0].upper() + first[1:], *others]
 
 
 def _timers(calibration: Any) -> Iterator[tuple[str, str, str, str]]:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from gpubench import doctor
 from gpubench.model import catalog
 from gpubench.report import claims, info
-from gpubench.report.closing import took
+from gpubench.report.closing import WORTH_SAYING, took
 from gpubench.report.html.markup import Child, Markup, facts, folded, join, lines, table, tag
 from gpubench.report.rows import Group, groups, number, percent_of_ceiling, ranked, statuses
 from gpubench.report.sweep import largest_drop, main, sweeps
@@ -55,7 +55,7 @@ def verdict(run: Run) -> tuple[Tone, str]:
     if tone == "good" and (grave := sum(each == "bad" for each, _ in warnings(run))):
         tone = "warn"
         parts.append(f"{counted(grave, 'thing')} to beware of below")
-    if run.claims:
+    if any(claim.get("verdict") != "NOT RUN" for claim in run.claims):
         found = claims.counts(run.claims)
         parts.append(f"claims: {', '.join(found)}")
         if tone == "good" and any(claim.get("verdict") in ("ABSENT", "INVALID") for claim in run.claims):
@@ -72,7 +72,8 @@ def head(run: Run) -> Markup:
     """Title, verdict and tiles."""
     begun = f"{run.started_at[:10]} {run.started_at[11:16]} UTC"
     length = took(run)
-    said = [begun, f"took {length}" if length else "", f"gpubench {plain(run.tool.get('version', ''))}"]
+    version = plain(run.tool.get("version") or "")
+    said = [begun, f"took {length}" if length else "", f"gpubench {version}" if version else ""]
     return join(
         [
             tag("p", "GPU benchmark report", class_="eyebrow"),
@@ -122,6 +123,7 @@ def _where(run: Run, group: Group, record: Record) -> str:
 
 def _drop(run: Run) -> Iterator[tuple[str, str, str]]:
     falls = [(drop, sweep) for sweep in main(sweeps(run))[:1] if (drop := largest_drop(sweep))]
+    falls = [(drop, sweep) for drop, sweep in falls if drop[2] >= WORTH_SAYING]
     for (before, after, ratio), sweep in falls:
         yield "largest drop", f"{ratio:.1f}×", f"{plain(sweep.group.path)}, {sweep.axis} from {before} to {after}"
 
@@ -149,7 +151,7 @@ def machine(run: Run) -> Markup:
         ("processor", _text(host.get("cpu"))),
         ("system", _text(host.get("distribution") or host.get("os"))),
         ("conditions", conditions),
-        ("timer", ", ".join(f"{plain(name)} ({count:,} rows)" for name, count in timers.items())),
+        ("timer", ", ".join(f"{plain(name)} ({counted(count, 'row')})" for name, count in timers.items())),
         ("commit", _commit(run.vcs)),
     ]
     sections = {"device": device, "software": software, "host": host}

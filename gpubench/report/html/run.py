@@ -17,6 +17,11 @@ from gpubench.units import format_rate, three_digits
 ROOFLINE, CURVE, CLAIMS, SAMPLES = "roofline", "curve", "claims", "samples"
 """Ids of charts that have a section of their own."""
 
+NO_ROOFS = (
+    "This run holds no ceilings, so that nothing says what limits its rows and how near they come to it. On the "
+    "machine it was measured on they are found by ", tag("code", "gpubench roofline --measure"), ".",
+)  # fmt: skip
+
 
 def report(run: Run, statements: verdicts.Statements, questions: Mapping[str, Question]) -> bytes:
     """The page. `questions` are those of the run's suites, `statements` the claims in words; the verdicts of the run
@@ -63,10 +68,11 @@ def _suites(
 
 
 def _roofs(run: Run) -> Markup | None:
-    """The measured ceilings, and the intensity at which each of arithmetic meets that of memory."""
+    """The measured ceilings, and the intensity at which each of arithmetic meets that of memory; what to do where there
+    are none to hold the rows against."""
     found = roofline.view(run)
     if not found.ceilings:
-        return None
+        return tag("p", *NO_ROOFS) if found.points else None
     ridges = {id(ridge.ceiling): ridge.intensity for ridge in found.compute}
     rows = [
         (roof.name, format_rate(roof.value, roof.unit),

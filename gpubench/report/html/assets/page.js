@@ -113,8 +113,9 @@
   const drawn = new Map();
   const draw = (holder, drawings, mode) => {
     const narrow = holder.clientWidth < 560;
+    const legends = drawings.charts[holder.dataset.chart].vega.legends !== undefined;
     if (drawn.get(holder)?.mode === mode && drawn.get(holder).narrow === narrow) {
-      if (narrow) settle(drawn.get(holder).view);
+      if (narrow || legends) settle(drawn.get(holder).view);
       return;
     }
     drawn.get(holder)?.view.finalize();
@@ -131,7 +132,7 @@
       tooltip,
     });
     view.initialize(holder).run();
-    if (narrow) settle(view);
+    if (narrow || legends) settle(view);
     holder.setAttribute("role", "img");
     holder.setAttribute("aria-label", label);
     holder.removeAttribute("aria-roledescription");
