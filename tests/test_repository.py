@@ -21,6 +21,7 @@ LONGEST_MODULE = 450
 PLANTS = [
     ("layers", "stats", "gpubench.store.folder"),
     ("layers-of-ab", "ab.paired", "gpubench.ab.judge"),
+    ("layers-of-claims", "claims.view", "gpubench.claims.judge"),
     ("layers-of-compare", "compare.judge", "gpubench.compare.runs"),
     ("layers-of-explain", "explain.fitted", "gpubench.explain.rows"),
     ("layers-of-selfcheck", "selfcheck.pool", "gpubench.selfcheck.splits"),

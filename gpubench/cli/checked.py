@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Sequence, Set
 
     from gpubench.cli.screen import Screen
     from gpubench.cli.sides import Sides
@@ -28,7 +28,7 @@ class Checked:
     baselines: Baselines
     words: Sequence[str]
     device: str | None
-    names: Collection[str] | None
+    names: Set[str] | None
     runs: list[tuple[Run, Path]] = field(default_factory=list)
     base: list[Run] = field(default_factory=list)
     base_name: str = ""
@@ -61,11 +61,11 @@ class Checked:
     def _unused_margins(self) -> list[str]:
         """A line for each pattern of `margins:` that means no row of the baseline: a misspelt one would change nothing
         without a word."""
-        from gpubench.compare.judge import fits
+        from gpubench.compare.judge import patterns_of
 
-        records = [record for run in self.base for record in run.records]
-        unused = [name for name in self.settings.margins or () if not any(fits(name, record) for record in records)]
-        return [f"margins: {name!r} fits no row of the baseline" for name in unused]
+        margins = self.settings.margins or {}
+        used = {name for run in self.base for record in run.records for name in patterns_of(record, margins)}
+        return [f"margins: {name!r} fits no row of the baseline" for name in margins if name not in used]
 
     @property
     def _make(self) -> str:

@@ -70,7 +70,9 @@ def source(settings: Settings, name: str) -> str:
     from gpubench.settings import DEFAULT
 
     key, origin = KEYS[name], settings.resolved[name].origin
-    return key.flag if origin == DEFAULT else origin if origin in (key.flag, key.variable) else f"{origin}: {name}"
+    if origin in (DEFAULT, key.flag):
+        return key.flag
+    return origin if origin == key.variable else f"{origin}: {name}"
 
 
 def judged(sides: Sides, settings: Settings) -> Judged:

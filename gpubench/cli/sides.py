@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -86,14 +86,11 @@ def kept(name: str, new: Run, baselines: Baselines, unlike: bool, make: str) -> 
     return _named(one), [read(path) for path in one.paths]
 
 
-def within(runs: Sequence[Run], names: Collection[str]) -> tuple[list[Run], list[str]]:
+def within(runs: Sequence[Run], names: Set[str]) -> tuple[list[Run], list[str]]:
     """The runs with their rows of these suites and benchmarks (suite/benchmark) alone, and what a reader must know of
     the rest."""
     chosen = [
-        replace(
-            run,
-            records=[each for each in run.records if {each.suite, f"{each.suite}/{each.benchmark}"} & {*names}],
-        )
+        replace(run, records=[each for each in run.records if {each.suite, f"{each.suite}/{each.benchmark}"} & names])
         for run in runs
     ]
     left = len(runs[-1].records) - len(chosen[-1].records)

@@ -8,7 +8,7 @@ predict is a `regression` or an `improvement`.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
@@ -51,17 +51,16 @@ class Evidence:
 def margin_of(record: Record, common: float, special: Mapping[str, float]) -> float:
     """The margin of a row: that of the last of `special` which fits its suite, suite/benchmark or id, as a name or a
     glob; else the common one."""
-    for pattern, margin in special.items():
-        if fits(pattern, record):
-            common = margin
-    return common
+    return special[fitting[-1]] if (fitting := patterns_of(record, special)) else common
 
 
-def fits(pattern: str, record: Record) -> bool:
-    """Whether a pattern of margins means a row: its suite, suite/benchmark or id, as a name or a glob."""
+def patterns_of(record: Record, patterns: Collection[str]) -> list[str]:
+    """Which patterns of margins mean a row, by its suite, suite/benchmark or id, as names or globs."""
+    if not patterns:
+        return []
     id_ = record_id(record.suite, record.benchmark, record.params, record.conditions)
     names = (record.suite, f"{record.suite}/{record.benchmark}", id_)
-    return any(each == pattern or fnmatchcase(each, pattern) for each in names)
+    return [each for each in patterns if any(name == each or fnmatchcase(name, each) for name in names)]
 
 
 def invalid(base: Record, new: Record) -> str | None:

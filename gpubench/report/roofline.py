@@ -16,7 +16,6 @@ from gpubench.report.words import (
     conditions_words,
     counted,
     device_name,
-    device_word,
     markdown_row,
     plain,
     short_dtype,
@@ -75,7 +74,6 @@ class Roofline:
 
     run_id: str
     device: str
-    device_word: str
     facts: tuple[str, ...]
     ceilings: tuple[Ceiling, ...]
     memory: Ceiling | None
@@ -105,7 +103,6 @@ def view(run: Run) -> Roofline:
     return Roofline(
         run.run_id,
         device_name(run),
-        device_word(run),
         (conditions,) if conditions else (),
         tuple(run.ceilings),
         memory,

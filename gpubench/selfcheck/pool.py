@@ -11,13 +11,13 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from gpubench.errors import UsageError
 from gpubench.result import Run
 from gpubench.store import jsonfile, runfile
 
 FOLDER = "selfcheck"
 """Beside the run files."""
 ELSEWHERE = "another place: --results DIR"
+"""What to type where the pool cannot be written."""
 
 
 class Pool:
@@ -49,7 +49,7 @@ class Pool:
                 file.flush()
                 os.fsync(file.fileno())
         except OSError as error:
-            raise UsageError(jsonfile.cannot_write(self.path, error).message, ELSEWHERE) from None
+            raise jsonfile.cannot_write(self.path, error, ELSEWHERE) from None
 
 
 def path_of(results: Path, kind: str, parts: Sequence[str]) -> Path:

@@ -64,7 +64,7 @@ class RunWriter:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._descriptor: int | None = _create(self.journal)
         except (OSError, ValueError) as error:
-            raise UsageError(jsonfile.cannot_write(path, error).message, ELSEWHERE) from None
+            raise jsonfile.cannot_write(path, error, ELSEWHERE) from None
         try:
             head = _line("run", jsonfile.dumps(runfile.head(run)))
             self._append(head + "".join(_line("record", row) for row in self._rows))

@@ -139,11 +139,11 @@ def shown(path: PurePath) -> str:
     return text if text.isprintable() else repr(text)
 
 
-def cannot_write(path: Path, error: OSError | ValueError) -> UsageError:
+def cannot_write(path: Path, error: OSError | ValueError, hint: str = "") -> UsageError:
     """The one line for a file that could not be written."""
-    if isinstance(error, FileNotFoundError) and not path.parent.exists():
-        return UsageError(f"cannot write {shown(path)}: there is no folder {shown(path.parent)}")
-    return UsageError(f"cannot write {shown(path)}: {_reason(error)}")
+    missing = isinstance(error, FileNotFoundError) and not path.parent.exists()
+    why = f"there is no folder {shown(path.parent)}" if missing else _reason(error)
+    return UsageError(f"cannot write {shown(path)}: {why}", hint)
 
 
 def write_all(descriptor: int, data: bytes) -> None:

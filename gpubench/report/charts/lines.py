@@ -7,9 +7,9 @@ from typing import Any
 
 from gpubench.report.canvas import natural
 from gpubench.report.charts.frame import HEIGHT, WIDTH, Frame, Spot
-from gpubench.report.charts.marks import Layer
+from gpubench.report.charts.marks import Layer, with_prediction
 from gpubench.report.figures.axes import across, around, upwards
-from gpubench.report.figures.shapes import MOST, Facts, Level, Lines, Point, Quantity, Series
+from gpubench.report.figures.shapes import MOST, Level, Lines, Series
 from gpubench.report.placing import SIZE, rows, text_width
 
 TICKS = 9
@@ -50,14 +50,9 @@ def layers(figure: Lines) -> list[Layer]:
         drawn.append(frame.rules(errors, "error"))
     if marks:
         spots = [(point.x, point.y) for _, point in marks]
-        told = [_told(figure.y, point, foretold.get((name, point.x))) for name, point in marks]
+        told = [with_prediction(point.facts, figure.y, foretold.get((name, point.x))) for name, point in marks]
         drawn.append(frame.points(spots, [name for name, _ in marks], kind, told, names, beside))
     return drawn
-
-
-def _told(quantity: Quantity, point: Point, foretold: float | None) -> Facts:
-    """What is to be said of a mark, with what was predicted in its place."""
-    return point.facts if foretold is None else (*point.facts, ("predicted", quantity.say(foretold)))
 
 
 def _spots(frame: Frame, series: Series) -> list[Spot]:

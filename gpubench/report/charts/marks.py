@@ -8,7 +8,7 @@ from typing import Any
 
 from gpubench.report.canvas import Scale, natural
 from gpubench.report.charts.theme import steps
-from gpubench.report.figures.shapes import Facts
+from gpubench.report.figures.shapes import Facts, Quantity
 from gpubench.report.placing import Pixel, beneath, text_width
 
 Layer = dict[str, Any]
@@ -85,6 +85,11 @@ def points(rows: Data, channels: Channels, spots: Sequence[Pixel], size: float) 
     sized = [row | {"size": size * (1 + RIM * count)} for row, count in zip(rows, over, strict=True)]
     by_size = {"field": "size", "type": "quantitative", "scale": None, "legend": None}
     return layer(sized, "point", channels | {"size": by_size}, **POINT)
+
+
+def with_prediction(facts: Facts, quantity: Quantity, value: float | None, called: str = "") -> Facts:
+    """What is told of a mark, and what was predicted in its place, if anything was."""
+    return facts if value is None else (*facts, (called or "predicted", quantity.say(value)))
 
 
 def tooltip_fields(told: Sequence[Facts]) -> dict[str, str]:

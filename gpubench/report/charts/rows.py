@@ -8,7 +8,7 @@ from typing import Any
 
 from gpubench.report.canvas import natural
 from gpubench.report.charts import marks
-from gpubench.report.charts.marks import Channels, Data, Layer, six
+from gpubench.report.charts.marks import Channels, Data, Layer, six, with_prediction
 from gpubench.report.figures.axes import Axis, around, upwards
 from gpubench.report.figures.shapes import Entry, Facts, Rows
 
@@ -51,15 +51,8 @@ def layers(figure: Rows) -> list[Layer]:
         drawn.append(bench.spans(spans))
     if foretold := [entry for entry in entries if entry.predicted is not None]:
         drawn.append(bench.ticks(foretold))
-    told = [_told(figure, entry) for entry in entries]
+    told = [with_prediction(each.facts, figure.x, each.predicted, figure.predicted) for each in entries]
     return [*drawn, bench.marks(entries, told, figure.classes or kinds, kinds, figure.kind if any(kinds) else "")]
-
-
-def _told(figure: Rows, entry: Entry) -> Facts:
-    """What is to be said of a mark, with what was predicted for it."""
-    if entry.predicted is None:
-        return entry.facts
-    return (*entry.facts, (figure.predicted or "predicted", figure.x.say(entry.predicted)))
 
 
 @dataclass(frozen=True)
