@@ -17,6 +17,7 @@ from gpubench.result import Flag, Metric, Record, RecordStatus, Samples, Timer, 
 from gpubench.sampling import OWN, Sampled, Stopping, Stopwatch, Tally, sample
 from gpubench.stats import per_call, percentile, relative_half_width, summarize
 from gpubench.sustained import LEAST_MEASURED_S, Sustained, consumption
+from gpubench.workload import sound, sound_metrics
 
 if TYPE_CHECKING:
     from gpubench.devices import Device
@@ -138,7 +139,7 @@ def _measure(benchmark: Benchmark, case: Case, device: Device, effort: Effort, r
     clock = time.perf_counter_ns
     device.configure(case.conditions.data, effort.seed)
     begun = clock()
-    workload = benchmark.function(device, **case.params)
+    workload = sound(benchmark.function(device, **case.params))
     device.synchronize()
     record.setup_ns = clock() - begun
     record.work = Work(workload.flops, workload.bytes, workload.dtype, workload.level, workload.roof)
@@ -163,8 +164,9 @@ def _measure(benchmark: Benchmark, case: Case, device: Device, effort: Effort, r
             device.configure(case.conditions.data, effort.seed + number)
             copies.append(_callable(benchmark.function(device, **case.params), benchmark, device, record))
         yield from _sample(device, copies, case, effort, record)
-        further = [] if workload.metrics is None else list(workload.metrics())
-        further += [] if workload.of_kernels is None or not record.kernels else workload.of_kernels(record.kernels)
+        further = [] if workload.metrics is None else sound_metrics(workload.metrics())
+        if workload.of_kernels is not None and record.kernels:
+            further += sound_metrics(workload.of_kernels(record.kernels))
         record.call_ns = device.call_ns(workload.call, _calls_timed(record))
         after = device.telemetry()
         wanted = effort.energy or case.conditions.load == "sustained"

@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -188,3 +188,45 @@ class Workload:
     def headline(self) -> str:
         """The metric that judges this row: the one asked for, else the rate of flops, else of bytes, else time."""
         return self.primary or ("flops" if self.flops else "bytes" if self.bytes else "time")
+
+
+def sound(workload: Workload) -> Workload:
+    """A workload as a suite gave it.
+
+    ValueError for what no run file could hold: flops or bytes that are no whole number from 0, a label that is no text,
+    a prediction that is no JSON, such as one with a NaN or a tensor in it. TypeError for what is no workload.
+    """
+    if not isinstance(workload, Workload):
+        raise TypeError(f"a benchmark returns a Workload, and this one returned {workload!r}")
+    for name, count in (("flops", workload.flops), ("bytes", workload.bytes)):
+        if type(count) is not int or count < 0:
+            raise ValueError(f"{name} is {count!r}; expected a whole number, 0 or more")
+    for label, value in workload.labels.items():
+        if not isinstance(value, str):
+            raise ValueError(f"label {label!r} is {value!r}; expected text")
+    for key, value in workload.prediction.items():
+        if wrong := _not_json(value):
+            raise ValueError(f"prediction {key!r} holds {wrong}, which no run file can hold")
+    return workload
+
+
+def sound_metrics(metrics: Iterable[Metric]) -> list[Metric]:
+    """The further figures that a suite gives of a row. ValueError where one is not finite or claims to be primary."""
+    found = list(metrics)
+    for metric in found:
+        if not isinstance(metric.value, int | float) or not math.isfinite(metric.value):
+            raise ValueError(f"metric {metric.name!r} is {metric.value!r}; expected a finite number")
+        if metric.primary:
+            raise ValueError(f"metric {metric.name!r} is primary; the headline is time or a rate")
+    return found
+
+
+def _not_json(value: Any) -> str | None:
+    """What in a value JSON has no word for, or None."""
+    if isinstance(value, Mapping):
+        texts = (repr(key) for key in value if not isinstance(key, str))
+        return next(texts, None) or next(filter(None, map(_not_json, value.values())), None)
+    if isinstance(value, list | tuple):
+        return next(filter(None, map(_not_json, value)), None)
+    known = value is None or isinstance(value, int | str) or (isinstance(value, float) and math.isfinite(value))
+    return None if known else repr(value)

@@ -172,6 +172,27 @@ def test_the_first_gpu_is_taken_and_an_idle_one_named(
     assert chosen == ["cuda:1" if word == "cuda:1" else "cuda:0"]
 
 
+@pytest.mark.parametrize(
+    ("word", "index"), [("GPU-a", 0), ("MIG-7", 1), ("MIG-79c850dc", 1), ("MIG-8", 2), ("cuda:2", 2), ("MIG-", None)]
+)
+def test_a_uuid_names_a_gpu_or_an_instance(monkeypatch: pytest.MonkeyPatch, word: str, index: int | None) -> None:
+    """torch tells an instance's UUID bare, which reads like that of a GPU: NVML knows which it is (INPUTS O06)."""
+    instances = [FakeGpu(f"MIG-{n}9c850dc-3a47", "", {}, {}) for n in (7, 8)]
+    whole = FakeGpu("GPU-b932f937", "00000000:07:00.0", {"GetMigMode": [1, 1]}, instances=instances)
+    library = FakeNvml(FakeGpu("GPU-a932f937", "00000000:06:00.0"), whole)
+    properties = [SimpleNamespace(uuid=bare) for bare in ("a932f937", "79c850dc-3a47", "89c850dc-3a47")]
+    monkeypatch.setattr(nvml, "_library", lambda: library)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: len(properties))
+    monkeypatch.setattr(torch.cuda, "get_device_properties", properties.__getitem__)
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda index: "Fake")
+    monkeypatch.setattr(CudaDevice, "__init__", lambda self, index: setattr(self, "opened", index))
+    if index is None:
+        with pytest.raises(DeviceUnavailable, match="--device MIG-: found cuda:0 Fake, cuda:1 Fake, cuda:2 Fake"):
+            CudaDevice.named(word)
+    else:
+        assert CudaDevice.named(word).opened == index  # type: ignore[attr-defined]
+
+
 @pytest.mark.usefixtures("cuda_build")
 def test_no_driver() -> None:
     assert find("auto")[1] == "no CUDA device (no NVIDIA driver or no GPU); measuring the CPU"

@@ -233,6 +233,52 @@ def test_figures_a_kernel_counted_join_the_row_after_the_samples() -> None:
     assert [metric.name for metric in record.metrics if metric.primary] == ["flops"]
 
 
+@pytest.mark.parametrize(
+    ("metric", "words"),
+    [
+        (Metric("cycles", math.nan, "cycles", "lower"), "metric 'cycles' is nan; expected a finite number"),
+        (Metric("cycles", -math.inf, "cycles", "lower"), "metric 'cycles' is -inf; expected a finite number"),
+        (Metric("cycles", [1.0], "cycles", "lower"), "metric 'cycles' is [1.0]; expected a finite number"),  # type: ignore[arg-type]
+        (Metric("speed", 1.0, "1/s", "higher", primary=True), "metric 'speed' is primary"),
+    ],
+)
+@pytest.mark.parametrize("field", ["metrics", "of_kernels"])
+def test_a_figure_that_no_run_file_can_hold_costs_its_row(metric: Metric, words: str, field: str) -> None:
+    def spoiled(device: FakeDevice, n: int) -> Workload:
+        return changed(double(device, n), **{field: lambda *_: [metric]})
+
+    record = row(spoiled, FakeDevice(timers=("cupti",)))
+    assert record.status == "error"
+    assert words in (record.reason or "")
+    no_number(record)
+    assert runfile.record_from_json(runfile.record_to_json(record), "here") == record
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"prediction": {"time_ns": math.inf}}, "prediction 'time_ns' holds inf, which no run file can hold"),
+        ({"prediction": {"by": {"L2": [1, math.nan]}}}, "prediction 'by' holds nan"),
+        ({"prediction": {"by": {2: 1.0}}}, "prediction 'by' holds 2"),
+        ({"prediction": {"by": {1, 2}}}, "prediction 'by' holds {1, 2}"),
+        ({"labels": {"alignment": 16}}, "label 'alignment' is 16; expected text"),
+        ({"flops": 1.5}, "flops is 1.5; expected a whole number, 0 or more"),
+        ({"bytes": -8}, "bytes is -8; expected a whole number, 0 or more"),
+    ],
+)
+def test_so_does_a_workload_that_holds_one_before_anything_is_timed(fields: dict[str, Any], words: str) -> None:
+    record = row(lambda device, n: changed(double(device, n), **fields))
+    assert record.status == "error"
+    assert words in (record.reason or "")
+    no_number(record)
+
+
+def test_what_is_no_workload_costs_its_row() -> None:
+    record = row(lambda device, n: None)  # type: ignore[arg-type, return-value]
+    assert record.status == "error"
+    assert "a benchmark returns a Workload, and this one returned None" in (record.reason or "")
+
+
 def test_figures_from_the_kernels_that_the_timer_saw() -> None:
     def with_kernels(device: FakeDevice, n: int) -> Workload:
         workload = double(device, n)

@@ -65,13 +65,13 @@ class CudaDevice(TorchTensors):
     @classmethod
     def named(cls, word: str) -> CudaDevice:
         """The device called cuda:N, or by its UUID or a prefix of it. DeviceUnavailable lists what there is."""
-        uuids = [_uuid(torch.cuda.get_device_properties(i)) or "" for i in range(torch.cuda.device_count())]
+        indices = range(torch.cuda.device_count())
         if word.startswith("cuda:"):
-            chosen = [i for i in range(len(uuids)) if i == int(word[5:])]
+            chosen = [i for i in indices if i == int(word[5:])]
         else:
-            chosen = [i for i, uuid in enumerate(uuids) if uuid.startswith(word)]
+            chosen = [i for i in indices if _full_uuid(torch.cuda.get_device_properties(i)).startswith(word)]
         if len(chosen) != 1:
-            there = ", ".join(f"cuda:{i} {torch.cuda.get_device_name(i)}" for i in range(len(uuids)))
+            there = ", ".join(f"cuda:{i} {torch.cuda.get_device_name(i)}" for i in indices)
             raise DeviceUnavailable(f"--device {word}: found {there}", "--device cuda:0")
         return cls(chosen[0])
 
@@ -85,7 +85,7 @@ class CudaDevice(TorchTensors):
         return {
             "kind": self.kind,
             "name": properties.name,
-            "uuid": _uuid(properties),
+            "uuid": self._nvml.uuid or _uuid(properties),
             "index": self.torch_device.index,
             "compute_capability": f"{properties.major}.{properties.minor}",
             "multiprocessors": properties.multi_processor_count,
@@ -339,12 +339,17 @@ class CudaDevice(TorchTensors):
 
 
 def _uuid(properties: Any) -> str | None:
-    """The UUID as NVML and CUDA_VISIBLE_DEVICES write it: GPU-…"""
+    """The UUID, begun as that of a GPU: torch tells it bare, a MIG instance's too."""
     found = getattr(properties, "uuid", None)
     if found is None:
         return None
     text = str(found)
     return text if text.startswith(("GPU-", "MIG-")) else f"GPU-{text}"
+
+
+def _full_uuid(properties: Any) -> str:
+    """The UUID as NVML and CUDA_VISIBLE_DEVICES write it, GPU-… or MIG-…; "" where it is not known."""
+    return nvml_of(properties, in_use=False).uuid or _uuid(properties) or ""
 
 
 def nvml_of(properties: Any, in_use: bool = True) -> Nvml:

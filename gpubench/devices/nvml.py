@@ -64,6 +64,13 @@ class Nvml:
         except Exception as error:  # whatever NVML, its binding or a stand-in for it raises: telemetry is optional
             self.reason = f"NVML: {_words(error)}"
 
+    @property
+    def uuid(self) -> str | None:
+        """GPU-… or MIG-…, as nvidia-smi lists it, or None where NVML does not tell."""
+        with suppress(Exception):
+            return _text(self._nvml.nvmlDeviceGetUUID(self._own)) or None
+        return None
+
     def facts(self) -> dict[str, Any]:
         """What does not change while a run lasts."""
         nvml, gpu = self._nvml, self._gpu
