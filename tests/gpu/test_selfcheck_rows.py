@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from statistics import mean
 
 import pytest
 
@@ -21,7 +22,7 @@ from gpubench.selfcheck.pool import Pool  # noqa: E402
 
 @pytest.fixture(scope="module")
 def grown(tmp_path_factory: pytest.TempPathFactory) -> tuple[selfcheck.Planned, list[Run], float]:
-    """The rows, two processes of them, and the seconds that the second took: the first compiles kernels."""
+    """The rows, three processes of them, and the seconds that the second took: the first compiles kernels."""
     bench = selfcheck.bench(Library())
     rows = selfcheck.planned(bench, "cuda")
     pool = Pool(Path(tmp_path_factory.mktemp("pool")) / "pool.jsonl")
@@ -30,7 +31,7 @@ def grown(tmp_path_factory: pytest.TempPathFactory) -> tuple[selfcheck.Planned, 
     def start() -> WorkerProcess:
         return WorkerProcess("cuda:0", bench, 120.0)
 
-    for _ in selfcheck.grow(pool, rows, 2, start(), start, float("inf")):
+    for _ in selfcheck.grow(pool, rows, 3, start(), start, float("inf")):
         times.append(time.monotonic())
     return rows, pool.runs, times[1] - times[0]
 
@@ -43,13 +44,14 @@ def test_each_row_has_a_figure(grown: tuple[selfcheck.Planned, list[Run], float]
 
 
 def test_more_work_takes_longer_by_its_share_and_no_more(grown: tuple[selfcheck.Planned, list[Run], float]) -> None:
-    """A start is no part of the work: the share is a little less. Half a percent either way is noise."""
+    """On the mean of the processes: a start is no part of the work, so that the share is a little less, and one percent
+    either way is noise. From process to process what a row takes longer strays by 0.5 % (fusion/chain of the pool in
+    benchmarks/results/h200/selfcheck-pool.jsonl.gz), the mean of three by 0.3 %."""
     rows, runs, _ = grown
-    for run in runs:
-        times = {record.id: record.summary.median_ns for record in run.records if record.summary is not None}
-        for more in rows.more:
-            measured = times[more.id] / times[more.of] - 1
-            assert 0.8 * more.share - 0.005 <= measured <= more.share + 0.005, more
+    times = [{record.id: record.summary.median_ns for record in run.records if record.summary} for run in runs]
+    for more in rows.more:
+        measured = mean(each[more.id] / each[more.of] - 1 for each in times)
+        assert 0.8 * more.share - 0.01 <= measured <= more.share + 0.01, more
 
 
 def test_forty_processes_fit_into_eight_minutes(grown: tuple[selfcheck.Planned, list[Run], float]) -> None:
