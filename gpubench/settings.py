@@ -19,6 +19,8 @@ from gpubench.result import CONDITIONS, Cache, Data, Load
 PROJECT_FILE = "gpubench.yaml"
 DEFAULT = "default"
 """The origin of a value that nobody set."""
+PLAN = "plan "
+"""What the origin of a plan's value begins with."""
 MOST_BYTES = 2**24
 """Of a pyproject.toml that is looked into."""
 
@@ -73,6 +75,10 @@ class Settings:
     """The folder of the file of settings in force, else the current one."""
     warnings: tuple[str, ...] = ()
     """Variables of the environment that look like a setting misspelt."""
+
+    def of_plan(self, name: str) -> bool:
+        """Whether that setting is as the plan has it, and nobody said otherwise."""
+        return self.resolved[name].origin.startswith(PLAN)
 
     @property
     def conditions(self) -> dict[str, str]:
@@ -134,7 +140,7 @@ def _setting(
     if flag is not None and flag is not False and flag not in ((), [], {}):
         setting = Setting(_from_flag(key, flag), key.flag)
     elif plan is not None and key.name in plan.values:
-        setting = Setting(plan.values[key.name], f"plan {plan.name}")
+        setting = Setting(plan.values[key.name], f"{PLAN}{plan.name}")
         folder = plan.path.parent if plan.path else cwd
     elif environ.get(key.variable):
         value = key.from_text(environ[key.variable], key.variable)

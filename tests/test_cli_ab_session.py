@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from gpubench.ab import sides
-from gpubench.cli.ab_session import Stand
+from gpubench.cli.ab_session import Stand, time_for
 from gpubench.discovery import Library
 from gpubench.errors import DeviceUnavailable
-from gpubench.plan import cases, select
+from gpubench.plan import Plan, cases, select
 from gpubench.result import USUAL, Record
 from gpubench.runner import Effort
 from gpubench.sampling import Stopping
@@ -104,3 +104,15 @@ def test_the_process_that_does_not_start_is_of_the_side_that_is_named(folder: Pa
     (folder / "bin" / "broken").chmod(0o755)
     with pytest.raises(DeviceUnavailable, match=r"^--new: the worker did not start"):
         measured(folder, "python=bin/broken")
+
+
+@pytest.mark.parametrize(
+    ("flags", "plan", "seconds"),
+    [({}, {}, None), ({"max_time": "90s"}, {"max_time": 180.0}, 90.0), ({}, {"max_time": 180.0}, 3600.0)],
+    ids=["nobody says", "a flag says", "a plan says"],
+)
+def test_a_plan_s_time_is_that_of_one_run_of_many(
+    tmp_path: Path, flags: dict[str, object], plan: dict[str, object], seconds: float | None
+) -> None:
+    """Ten blocks of a suite that takes 13 s a process do not fit into the 180 s of its plan."""
+    assert time_for(resolve(flags, Plan("mine", None, {}, budget=plan), {}, tmp_path), 10) == seconds

@@ -48,6 +48,8 @@ def test_who_wins(tmp_path: Path) -> None:
     project(tmp_path, "budget: {samples: 4}\n")
     assert settle(tmp_path, flags, plan, environ).resolved["samples"] == _setting(1, "--samples")
     assert settle(tmp_path, {}, plan, environ).resolved["samples"] == _setting(2, "plan mine")
+    assert settle(tmp_path, {}, plan, environ).of_plan("samples")
+    assert not any(settle(tmp_path, flags, plan, environ).of_plan(name) for name in ("samples", "seed"))
     assert settle(tmp_path, {}, None, environ).resolved["samples"] == _setting(3, "GPUBENCH_SAMPLES")
     assert settle(tmp_path).resolved["samples"] == _setting(4, "gpubench.yaml")
     below = tmp_path / "a" / "b"

@@ -109,6 +109,13 @@ def blocks_of(text: str | None) -> int:
         raise UsageError(f"--blocks: {error.message}", "a verdict needs 8 at least") from None
 
 
+def time_for(settings: Settings, planned: int) -> float | None:
+    """Seconds for all blocks: what somebody gave, or, as a plan's `max_time` is that of one run, so much for each side
+    of each."""
+    scale = len(SIDES) * planned if settings.of_plan("max_time") else 1
+    return None if settings.max_time is None else scale * settings.max_time
+
+
 @dataclass
 class Stand:
     """Starts processes of either side, all on one device: the word that names it is its UUID once that is known."""
@@ -222,7 +229,8 @@ class Session:
         return codes
 
     def _measure(self, planned: Sequence[Case], effort: Effort) -> None:
-        events = ab.run(self.found, planned, effort, self.stand.opened, self.settings.max_time)
+        most_s = time_for(self.settings, self.found.planned)
+        events = ab.run(self.found, planned, effort, self.stand.opened, most_s)
         with view(self.screen, self.found.planned, len(planned), self.settings) as seen, closing(events):
             for event in events:
                 with undisturbed():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -61,6 +62,7 @@ class CudaDevice(TorchTensors):
         self._clean = torch.zeros(l2 // 4 or 1, device=self.torch_device)
         self._sink = torch.empty((), device=self.torch_device)
         self._compiler = Compiler()
+        self._held = self._allocated()
 
     @classmethod
     def named(cls, word: str) -> CudaDevice:
@@ -210,13 +212,20 @@ class CudaDevice(TorchTensors):
         self.synchronize()
         return times
 
+    def configure(self, data: str, seed: int) -> None:
+        """See Device."""
+        super().configure(data, seed)
+        self._held = self._allocated()
+
     def peak_bytes(self, call: Call) -> int:
-        """See Device. Of torch's allocator, less the buffers of the flush."""
+        """See Device. Of torch's allocator, less what was held before the case: the buffers of the flush."""
         torch.cuda.reset_peak_memory_stats(self.torch_device)
         call()
         self.synchronize()
-        own = self._foreign.nbytes + self._clean.nbytes
-        return int(torch.cuda.max_memory_allocated(self.torch_device)) - own
+        return int(torch.cuda.max_memory_allocated(self.torch_device)) - self._held
+
+    def _allocated(self) -> int:
+        return int(torch.cuda.memory_allocated(self.torch_device))
 
     def calibration(self) -> dict[str, Any]:
         """See Device. Of each timer, its tick, its reading of a kernel that writes one element, and of one that spins
@@ -330,10 +339,13 @@ class CudaDevice(TorchTensors):
         return tensor_error(error, self.free_bytes())
 
     def release(self) -> None:
-        """Forget what was compiled, and give back torch's unused memory, so that one case's size does not decide
-        whether the next one fits."""
+        """Forget what was compiled, and give back memory that is not used any more, also what cuBLAS works in: so the
+        size of one case does not decide whether the next one fits, nor what that needs."""
         self._compiler.reset()
         with suppress(RuntimeError):  # a context that is lost, which has been said by then, has nothing to give
+            getattr(torch._C, "_cuda_clearCublasWorkspaces", int)()
+            if self._allocated() > self._held:  # tensors that hang on each other, as in the traceback of an error
+                gc.collect()
             torch.cuda.empty_cache()
             torch.cuda.reset_peak_memory_stats(self.torch_device)
 

@@ -8,6 +8,7 @@ the host was.
 
 from __future__ import annotations
 
+import math
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -27,7 +28,10 @@ from gpubench.steady import Group
 GROUP_S = 0.010
 """Device time of a group: long beside its events and the reading of the clock, short beside what is watched."""
 IN_FLIGHT = 3
-"""Groups in flight: the host has two of them to notice that one has ended and to enqueue the next."""
+"""The fewest groups in flight: the host has two of them to notice that one has ended and to enqueue the next."""
+AHEAD_S = 0.1
+"""Work in flight, at least, in seconds: NVML is read meanwhile, and where another process reads it too that has kept an
+H200 waiting for 100 ms."""
 TIMERS = ("auto", "graph", "event")
 """What may be asked for: "graph" is an error of the case where it cannot be captured, "auto" goes on with events."""
 WARM_CALLS = 3
@@ -40,12 +44,18 @@ ReadClock = Callable[[torch.Tensor], Call]
 @dataclass
 class Work:
     """What is enqueued for one group: `calls` calls, as `repeats` times `enqueue`. Where `flush` is given, each call is
-    flushed before and timed by a pair of events of its own."""
+    flushed before and timed by a pair of events of its own. `seconds` is what the group takes, roughly."""
 
     enqueue: Call
     repeats: int
     calls: int
+    seconds: float
     flush: Call | None = None
+
+    @property
+    def in_flight(self) -> int:
+        """Such groups to keep in flight."""
+        return max(IN_FLIGHT, math.ceil(AHEAD_S / self.seconds))
 
 
 class CudaLoad:
@@ -67,6 +77,7 @@ class CudaLoad:
     ) -> None:
         self.timer = timers["event"]
         self.refused: Sequence[str] = ()
+        self.in_flight = IN_FLIGHT
         self._timers = timers
         self._asked = asked
         self._call = call
@@ -79,7 +90,8 @@ class CudaLoad:
     def start(self) -> None:
         """See Load."""
         work = self._planned()
-        self._slots = deque(_Slot(work, self._read_clock) for _ in range(IN_FLIGHT))
+        self.in_flight = work.in_flight
+        self._slots = deque(_Slot(work, self._read_clock) for _ in range(self.in_flight))
         torch.cuda.synchronize()
         self._origin.record()
         for slot in self._slots:
@@ -104,7 +116,7 @@ class CudaLoad:
         calls = max(1, round(GROUP_S / max(enqueue_s, device_s)))
         if self._flush is not None:
             self.timer = replace(self._timers["event"], reason="a pair of events around each call")
-            return Work(self._call, calls, calls, self._flush)
+            return Work(self._call, calls, calls, calls * max(enqueue_s, device_s), self._flush)
         if self._asked != "event":
             try:
                 return self._replayed(device_s)
@@ -115,7 +127,7 @@ class CudaLoad:
         # a call that does nothing would be read as the time to enqueue it
         reason = f"a pair of events around {calls} calls"
         self.timer = replace(self._timers["event"], empty_ns=enqueue_s * 1e9, reason=reason)
-        return Work(self._call, calls, calls)
+        return Work(self._call, calls, calls, calls * max(enqueue_s, device_s))
 
     def _replayed(self, device_s: float) -> Work:
         """A group of replays of a graph. TimerFailed where the call cannot be captured."""
@@ -126,7 +138,7 @@ class CudaLoad:
         repeats = max(1, round(GROUP_S / (copies * device_s)))
         words = f"{repeats} replays of {copies} calls" if repeats > 1 else f"a replay of {copies} calls"
         self.timer = replace(self._timers["graph"], reason=words)
-        return Work(graph.replay, repeats, copies * repeats)
+        return Work(graph.replay, repeats, copies * repeats, copies * repeats * device_s)
 
     def _rough(self) -> tuple[float, float]:
         """The host time to enqueue one call and the device time of one (with its flush), in seconds, roughly."""

@@ -21,6 +21,8 @@ SUITES = Path(__file__).parents[2] / "suites"
 ALIKE = 0.015
 """How far two medians of one case in one process may lie apart: noise, and the place its memory got."""
 
+SMALL = 1 << 20
+"""What the timers keep from the first case on, and less than any workspace."""
 WORKSPACE = 64 << 20
 """What torch and its libraries may keep of the memory for themselves, from the first matrix product on."""
 
@@ -65,6 +67,7 @@ def test_a_small_attention_is_the_same_after_a_large_one(device: CudaDevice) -> 
         rows = sorted((row(device, suite, "attention", **few, **common) for _ in range(3)), key=median_ns)
         return median_ns(rows[1]), rows[1]
 
+    row(device, suite, "attention", **few, **common)  # after which the timers have what they keep
     before, small = of_three()
     large = row(device, suite, "attention", **many, **common)
     after, again = of_three()
@@ -74,3 +77,17 @@ def test_a_small_attention_is_the_same_after_a_large_one(device: CudaDevice) -> 
     tensors = 4 * 2 * 16 * 1024 * 64 * 2
     assert tensors <= small.telemetry["peak_bytes"] < tensors + WORKSPACE, "its own, not the large one's"
     assert large.telemetry["peak_bytes"] > 8 * 8 * tensors, "64 times the elements"
+
+
+def test_what_a_library_works_in_is_counted_where_it_works_and_nowhere_else(device: CudaDevice) -> None:
+    products, streams = load_suite(SUITES / "matmul_sweep.py"), load_suite(SUITES / "fusion.py")
+    peaks: dict[str, list[int]] = {"product": [], "stream": []}
+    for _ in range(3):
+        product = row(device, products, "matmul", n=2048, dtype="bfloat16", layout="nn")
+        stream = row(device, streams, "sin2-cos2", n=2**24, by="kernel")
+        peaks["product"].append(product.telemetry["peak_bytes"])
+        peaks["stream"].append(stream.telemetry["peak_bytes"])
+    print(peaks)
+    assert all(2 * 4 * 2**24 <= peak <= 2 * 4 * 2**24 + SMALL for peak in peaks["stream"]), "an input and an output"
+    assert peaks["product"][1] == peaks["product"][2]
+    assert 3 * 2 * 2048**2 <= peaks["product"][1] < 3 * 2 * 2048**2 + WORKSPACE

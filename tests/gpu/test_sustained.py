@@ -17,7 +17,6 @@ if not torch.cuda.is_available():
 
 from gpubench.devices.cuda import CudaDevice  # noqa: E402
 from gpubench.devices.nvml import Nvml  # noqa: E402
-from gpubench.devices.sustained import IN_FLIGHT  # noqa: E402
 from gpubench.discovery import load_suite  # noqa: E402
 from gpubench.energy import HOT as HOT_CALLS  # noqa: E402
 from gpubench.result import Conditions, Record  # noqa: E402
@@ -83,7 +82,7 @@ def groups(
     """So many groups of a load, and the load."""
     load = device.load([Workload(call, None, lambda: None, "none")], conditions, timer)
     load.start()
-    found: list[Group] = [load.next() for _ in range(count + IN_FLIGHT)][IN_FLIGHT:]
+    found: list[Group] = [load.next() for _ in range(count + load.in_flight)][load.in_flight :]
     load.stop()
     return found, load
 
