@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from typing import Any, Literal
 
 from gpubench import telemetry
-from gpubench.units import format_bytes, format_duration
+from gpubench.units import format_bytes, format_duration, format_half_width
 
 Level = Literal["bad", "warn", "note", "ok"]
 LEVELS: tuple[Level, ...] = ("bad", "warn", "note", "ok")
@@ -100,7 +100,7 @@ def _noise(patient: Patient) -> Iterator[Finding]:
         return
     spread = (noise["p90_ns"] - noise["p10_ns"]) / 2 / noise["median_ns"]
     level: Level = next((level for least, level in NOISE if spread >= least), "ok")  # type: ignore[misc]
-    what = f"equal samples differ by ±{spread:.1%}".replace("%", " %")
+    what = f"equal samples differ by ±{format_half_width(100 * spread)}"
     samples = f"{noise['samples']} samples of {format_duration(noise['median_ns'])}, timer {noise['timer']}"
     why = f"the middle 80 % of {samples}; it takes many samples to see a smaller difference"
     fix = "end what else runs here, then gpubench doctor again" if level in ("warn", "bad") else ""

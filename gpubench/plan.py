@@ -278,7 +278,8 @@ def _named(word: str, library: Library) -> list[Benchmark]:
         near = did_you_mean(suite_name, names if slash else [*names, *library.plans()])
         if word and os.path.exists(word):
             raise UsageError(f"{word!r} is neither a suite nor a file of one", "a suite ends in .py, a plan in .yaml")
-        raise UsageError(f"no suite {word!r}{near}", "gpubench list")
+        hint = f"-p {word} if an axis is meant" if "=" in word else "gpubench list"
+        raise UsageError(f"no suite {word!r}{near}", hint)
     suite = library.suite(suite_name)
     if not slash:
         return list(suite.benchmarks.values())

@@ -16,7 +16,7 @@ from gpubench.node import Node
 from gpubench.plan import Plan, plan_from
 from gpubench.result import CONDITIONS, Cache, Data, Load
 
-PROJECT_FILE = "gpubench.yaml"
+PROJECT_FILE, PYPROJECT = "gpubench.yaml", "pyproject.toml"
 DEFAULT = "default"
 """The origin of a value that nobody set."""
 PLAN = "plan "
@@ -77,8 +77,9 @@ class Settings:
     """Variables of the environment that look like a setting misspelt."""
 
     def of_plan(self, name: str) -> bool:
-        """Whether that setting is as the plan has it, and nobody said otherwise."""
-        return self.resolved[name].origin.startswith(PLAN)
+        """Whether that setting is as the plan has it, or the project's file, which is one: nobody said otherwise."""
+        origin = self.resolved[name].origin
+        return origin.startswith(PLAN) or origin in (PROJECT_FILE, PYPROJECT)
 
     @property
     def conditions(self) -> dict[str, str]:
@@ -121,7 +122,7 @@ def find_project(cwd: Path) -> Plan | None:
     """What the nearest gpubench.yaml, or pyproject.toml with a [tool.gpubench], says: of `cwd` or a folder above it."""
     cwd = cwd.absolute()
     for folder in (cwd, *cwd.parents):
-        yaml, toml = folder / PROJECT_FILE, folder / "pyproject.toml"
+        yaml, toml = folder / PROJECT_FILE, folder / PYPROJECT
         table = _tool_table(toml)
         if os.path.lexists(yaml):
             if table is not None:

@@ -74,6 +74,11 @@ def exact_digits(value: float) -> str:
     return f"{value:.0f}" if abs(value) >= 1000 and float(value).is_integer() else three_digits(value)
 
 
+def format_half_width(percent: float) -> str:
+    """The half-width of an interval, in % of what it is about: `<0.1 %`, `0.3 %`, `27.0 %`, `420 %`."""
+    return f"{'<0.1' if percent < 0.1 else f'{percent:.1f}' if percent < 10 else three_digits(percent)} %"
+
+
 def format_duration(ns: float) -> str:
     """A time in ns in the unit that suits it: `62.0 ns`, `3.62 µs`, `1.39 ms`, `2.00 s`, `1.50 min`."""
     return _scaled(ns, [(1.0, "ns"), (1e3, "µs"), (1e6, "ms"), (1e9, "s"), (60e9, "min")])

@@ -76,6 +76,10 @@ class Row:
     """What differs between the sides and is what the comparison is about: driver, torch, commit."""
     hints: list[str] = field(default_factory=list)
     """Causes that the two files themselves suggest: another kernel, another clock, a throttle."""
+    base_run: str | None = None
+    """The run of the base that `base` is of; None without one, and of a row measured in pairs, which has a side's."""
+    middle_of: int | None = None
+    """Of how many runs of the base `base` is the middle one; None where it is the newest's."""
     paired: dict[str, Any] = field(default_factory=dict)
     """Of a row that was measured in pairs, as JSON: its blocks and what they could have shown, `gpubench.ab.judge`."""
 

@@ -47,7 +47,7 @@ def figure(kind: str, file: str, words: Sequence[str] = ()) -> str:
 
     if kind in COMMANDS:
         name, *flags = COMMANDS[kind]
-        command = [sys.executable, "-m", "gpubench", name, str(ROOT / file), *flags]
+        command = [sys.executable, "-m", "gpubench", name, file, *flags]
         done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT, env=os.environ | PLAIN)
         return "\n".join(line.rstrip() for line in done.stdout.strip().splitlines())
     run = read_run(ROOT / file)

@@ -5,7 +5,7 @@ import random
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from gpubench.ab import paired
@@ -143,6 +143,12 @@ def test_whole_ticks_are_not_known_better_than_a_tick() -> None:
     assert only(Paired("a", [90.0] * 10, [90.0] * 10, tick=1.0)).verdict == "equivalent"
 
 
+def test_noise_of_a_tick_shakes_off_what_a_tick_hides() -> None:
+    base = [100.0, 103.0, 98.0, 101.0, 97.0, 104.0, 100.0, 99.0, 102.0, 96.0]
+    known, ticking = (only(Paired("a", base, base[::-1], tick=tick)).half_width for tick in (0.0, 1.0))
+    assert known == ticking
+
+
 def test_a_difference_of_a_tick_is_no_regression_however_many_blocks_show_it() -> None:
     """21 ticks of 32 ns, and 22: truly it may be nothing."""
     for blocks in (10, 100):
@@ -243,6 +249,7 @@ def test_a_row_may_have_a_margin_of_its_own() -> None:
 
 
 def test_what_the_first_look_decided_stands() -> None:
+    assert LOOKS == (0.01, 0.04), "little is spent on the half of the data"
     assert sum(LOOKS) == pytest.approx(ALPHA)
     first = judge([row(0.05, 0.004, "a"), row(0.03, 0.01, "b")], alpha=LOOKS[0])
     second = judge([row(0.0, 0.004, "a"), row(0.05, 0.004, "b"), row(0.0, 0.004, "c")], alpha=LOOKS[1])
@@ -293,6 +300,7 @@ def test_adding_a_null_case_never_creates_a_change(some: list[Paired], extra: in
     st.floats(0.0, 10.0),
     st.sampled_from([0.0, 1.0, 5e-324]),
 )
+@example([2.0] * 8, [2.0] * 10, 0.0, 5e-324)  # a tick that is nothing beside the time
 def test_every_finite_interval_has_exactly_one_verdict(
     base: list[float], new: list[float], margin: float, tick: float
 ) -> None:

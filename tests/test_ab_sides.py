@@ -21,6 +21,7 @@ def test_a_side_of_which_nothing_is_said_is_as_it_is(monkeypatch: pytest.MonkeyP
     side = sides.parse("--base", [])
     assert (side.python, side.kernels, side.what) == (sys.executable, (), [])
     assert side.environment["THERE"] == "1"
+    assert sides.parse("--base", ["env:THERE=2"]).environment["THERE"] == "2", "what is said comes first"
 
 
 def test_several_kinds_are_given_one_by_one_or_with_commas(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -63,6 +64,7 @@ def test_another_interpreter_finds_this_gpubench_and_nothing_beside_it() -> None
         (["fast.cu"], "--new fast.cu: not a side (python=PATH, env:NAME=VALUE or kernel=FILE.cu)"),
         (["env:A"], "--new env:A: not a side"),
         (["env:1A=2"], "--new env:1A=2: '1A' is no name of a variable, or is given twice"),
+        (["env:A-B=2"], "--new env:A-B=2: 'A-B' is no name of a variable"),
         (["env:A=1", "env:A=2"], "'A' is no name of a variable, or is given twice"),
         (["python=no-such-python"], "--new python=no-such-python: no such program"),
         ([f"python={sys.executable}", f"python={sys.executable}"], "a second interpreter"),
@@ -101,6 +103,18 @@ def test_a_text_stands_in_for_the_only_file_of_its_kind(tmp_path: Path) -> None:
         assert again.benchmarks["scale"].definition == suite.benchmarks["scale"].definition
         assert list(digests) == ["scale.cu"]
     assert not there.parent.exists()
+
+
+def test_a_text_is_put_beside_the_suite_it_is_for_and_the_suite_s_own_stays(tmp_path: Path) -> None:
+    (tmp_path / "suite").mkdir()
+    (tmp_path / "other").mkdir()
+    suite, other = load_suite(two_sources(tmp_path / "suite")), TOYS / "ok.py"
+    apart = load_suite(written(tmp_path / "other", "ok.py", other.read_text()))
+    text = written(tmp_path, "two.cu", "// mine")
+    with sides.files(sides.parse("--new", [f"kernel={text}"]), [suite, apart]) as (files, _):
+        assert files["pair"].with_name("two.cu").read_text() == "// mine"
+        assert files["ok"] == apart.file
+    assert (tmp_path / "suite" / "two.cu").read_text() == "//"
 
 
 def test_without_a_kernel_the_suites_are_where_they_are() -> None:

@@ -5,15 +5,19 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import signal
 import subprocess
 import sys
+import tomllib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 import typer.main
 import yaml
-from command import PACED, ROOT, environment, strict
+from command import LIMIT, PACED, ROOT, STEPWISE, Gates, environment, gone, strict
+from packaging.requirements import Requirement
 from test_cli_check import Project
 
 from gpubench.cli.app import app
@@ -46,9 +50,19 @@ class Runner:
         self.outputs: dict[str, str] = {}
 
     def __call__(self, factors: str = "1", **inputs: str) -> subprocess.CompletedProcess[str]:
-        """Run the step with inputs, whose names have _ in place of -; its outputs are in `outputs`."""
+        """Run the step to its end; its outputs are in `outputs`."""
+        step = self.start(inputs, TOY_FACTORS=factors, TOY_ROW="3")
+        out, said = step.communicate(timeout=120)
+        lines = (self.folder / "github_output").read_text().splitlines()
+        self.outputs = dict(line.split("=", 1) for line in lines)
+        assert len(self.outputs) == len(lines)
+        self.summary = (self.folder / "github_step_summary").read_text()
+        return subprocess.CompletedProcess(step.args, step.returncode, out, said)
+
+    def start(self, inputs: Mapping[str, str], **variables: str) -> subprocess.Popen[str]:
+        """Begin the step with inputs, whose names have _ in place of -."""
         described = action()
-        given = {name.replace("_", "-"): text for name, text in ({"command": str(self.command)} | inputs).items()}
+        given = {name.replace("_", "-"): text for name, text in {"command": str(self.command), **inputs}.items()}
         assert given.keys() <= described["inputs"].keys()
         values = {f"inputs.{name}": given.get(name, each["default"]) for name, each in described["inputs"].items()}
         (step,) = described["runs"]["steps"]
@@ -65,22 +79,17 @@ class Runner:
             CI="true",
             GITHUB_ACTION_PATH=str(ACTION),
             **{name: str(path) for name, path in files.items()},
-            **self.project.env | {"TOY_FACTORS": factors, "TOY_ROW": "3"},
+            **self.project.env | variables,
             **{name: EXPRESSION.sub(lambda found: values[found[1]], text) for name, text in step["env"].items()},
         )
-        done = subprocess.run(
+        return subprocess.Popen(
             ["bash", "--noprofile", "--norc", "-e", "-o", "pipefail", str(script)],
             cwd=self.folder / EXPRESSION.sub(lambda found: values[found[1]], step["working-directory"]),
             env=env,
-            capture_output=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             encoding="utf-8",
-            timeout=120,
         )
-        lines = files["GITHUB_OUTPUT"].read_text().splitlines()
-        self.outputs = dict(line.split("=", 1) for line in lines)
-        assert len(self.outputs) == len(lines)
-        self.summary = files["GITHUB_STEP_SUMMARY"].read_text()
-        return done
 
 
 @pytest.fixture
@@ -138,6 +147,25 @@ def test_a_project_in_a_folder_of_its_own_measures_what_its_file_says(project: P
     done = runner(working_directory="inner [x]", folder="out put")
     assert (done.returncode, "no baseline 'mine'" in done.stderr) == (5, True)
     assert (inner / "out put").is_dir()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_cancelled_step_ends_at_once_and_keeps_what_was_measured(
+    project: Project, runner: Runner, tmp_path: Path, number: signal.Signals
+) -> None:
+    """A runner signals the first process of the step, and kills the others after some seconds."""
+    project.keep(1)
+    gates = Gates(tmp_path)
+    step = runner.start({"words": STEPWISE, "device": "fake"}, **gates.env)
+    worker = gates.told()
+    step.send_signal(number)
+    _, said = step.communicate(timeout=LIMIT)
+    gates.close()
+    assert step.returncode == Exit.SIGTERM, said
+    assert gone(worker)
+    assert "exit-code=143\nrun=gpubench-check/run.json\n" in (runner.folder / "github_output").read_text()
+    assert strict((runner.folder / "gpubench-check/run.json").read_text())["status"] == "interrupted"
+    assert "saved gpubench-check/run.json" in said
 
 
 NASTY = [
@@ -209,7 +237,10 @@ def test_no_expression_stands_in_the_script() -> None:
 
 BLOCKS = re.findall(r"^```(yaml)?\n(.*?)^```", DOCS, re.MULTILINE | re.DOTALL)
 YAML = [text for kind, text in BLOCKS if kind]
-WORKFLOWS = [yaml.load(text, Loader=yaml.BaseLoader) for text in YAML if "jobs:" in text]
+PARSED = [yaml.load(text, Loader=yaml.BaseLoader) for text in YAML]
+WORKFLOWS = [each for each in PARSED if "jobs" in each]
+ELSEWHERE = next(each for each in PARSED if isinstance(each, list))
+"""The steps of a job in another repository."""
 STEPS = [step for flow in WORKFLOWS for job in flow["jobs"].values() for step in job["steps"]]
 
 
@@ -231,12 +262,27 @@ def test_there_are_four_workflows_and_each_is_whole() -> None:
         for job in flow["jobs"].values():
             assert set(job) <= {"if", "runs-on", "timeout-minutes", "steps"}
             assert int(job["timeout-minutes"]) > 0
-            if "self-hosted" in job["runs-on"]:
-                assert flow["concurrency"]["group"] == "gpu"
-            for step in job["steps"]:
-                assert ("run" in step) != ("uses" in step)
-                assert set(step) <= {"run", "uses", "with", "id", "if"}
-                assert "${{" not in step.get("run", "")
+    for step in (*STEPS, *ELSEWHERE):
+        assert ("run" in step) != ("uses" in step)
+        assert set(step) <= {"run", "uses", "with", "id", "if"}
+        assert "${{" not in step.get("run", "")
+
+
+def test_only_a_newer_run_of_the_same_branch_ends_one() -> None:
+    """A group that several share is no lock: GitHub cancels all that wait for it but the last."""
+    for flow in WORKFLOWS:
+        assert flow.get("concurrency", {"group": "${{ github.ref }}"})["group"].endswith("${{ github.ref }}")
+
+
+def test_in_another_repository_the_distribution_and_its_extra_are_ours() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    (line,) = (step["run"] for step in ELSEWHERE if "pip install" in step.get("run", ""))
+    wanted = Requirement(shlex.split(line)[-1])
+    assert wanted.name == project["name"]
+    assert wanted.extras <= project["optional-dependencies"].keys()
+    (used,) = (step for step in ELSEWHERE if "gpubench" in step.get("uses", ""))
+    assert (ROOT / used["uses"].removeprefix("OWNER/gpubench/").partition("@")[0] / "action.yml").is_file()
+    assert used["with"].keys() <= action()["inputs"].keys()
 
 
 def test_steps_use_what_is_there() -> None:
@@ -268,11 +314,14 @@ def test_every_command_and_flag_exists(line: str) -> None:
 
 
 def test_the_file_of_settings_in_it_is_one(tmp_path: Path) -> None:
-    (text,) = (text for text in YAML if "jobs:" not in text)
+    (text,) = (text for text, each in zip(YAML, PARSED, strict=True) if "baseline" in each)
     (tmp_path / "gpubench.yaml").write_text(text)
     plan = load_plan(tmp_path / "gpubench.yaml")
     assert plan.settings["baseline"] == "main"
+    assert "bench/kernels.py" in plan.run
     for word, axes in plan.run.items():
+        if word == "bench/kernels.py":
+            continue
         suite = Library().suite(word)
         assert all(any(benchmark.axis(name) for benchmark in suite.benchmarks.values()) for name in axes)
 

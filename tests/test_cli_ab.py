@@ -5,17 +5,17 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 from unittest import mock
 
 import pytest
 from ab_parts import noisy
-from command import FAKE, ROOT, TOYS, one_line, strict, within
+from command import FAKE, OK, ROOT, TOYS, one_line, strict, within
 
 from gpubench.cli import ab_session
-from gpubench.errors import DeviceUnavailable
+from gpubench.errors import DeviceLost, DeviceUnavailable
 from gpubench.executor import InProcess
 from gpubench.runner import Effort, Progress
 from gpubench.suite import Case
@@ -30,14 +30,23 @@ class Here(InProcess):
 
     started = 0
     interrupts: int | None = None
+    ends: Mapping[int, BaseException | str] = {}
+    """What the n-th process is instead: an error, or one on a device of that UUID."""
+    asked: ClassVar[list[tuple[Any, ...]]] = []
 
     def __init__(self, device: str, bench: Any, timeout: float, *, environment: dict[str, str], **options: Any) -> None:
         Here.started += 1
+        Here.asked.append((device, timeout, options["timer"]))
+        end = Here.ends.get(Here.started)
         if "TOY_ABSENT" in environment:
             raise DeviceUnavailable("no CUDA device", "gpubench info")
-        super().__init__(FakeDevice(noise=noisy(1, Here.started, 0.001)), bench)
+        if isinstance(end, BaseException):
+            raise end
+        timers = ("fake",) if options["timer"] == "auto" else (options["timer"],)
+        super().__init__(FakeDevice(noise=noisy(1, Here.started, 0.001), timers=timers), bench)
         self.environment = environment
-        self.hello.facts["uuid"] = environment.get("TOY_UUID", "FAKE-0")  # type: ignore[index]
+        known = {"uuid": end or environment.get("TOY_UUID", "FAKE-0"), "kind": environment.get("TOY_KIND", "fake")}
+        self.hello.facts.update(known)  # type: ignore[attr-defined]
 
     def measure(self, case: Case, effort: Effort) -> Iterator[Progress | Any]:
         if Here.started == Here.interrupts:
@@ -53,6 +62,8 @@ def here(monkeypatch: pytest.MonkeyPatch) -> type[Here]:
     monkeypatch.setattr(os, "fsync", lambda descriptor: None)  # thousands of rows wait for a disk otherwise
     monkeypatch.setattr(Here, "started", 0)
     monkeypatch.setattr(Here, "interrupts", None)
+    monkeypatch.setattr(Here, "ends", {})
+    monkeypatch.setattr(Here, "asked", [])
     return Here
 
 
@@ -99,6 +110,7 @@ def test_the_file_says_the_same_later(tmp_path: Path) -> None:
     assert len(re.findall(r"^block \d ", why.stdout, re.MULTILINE)) == 8
     assert "next " not in why.stderr
     assert within(tmp_path, "compare", "x.json", "--margin", "10%").returncode == 0
+    assert within(tmp_path, "compare", "x.json", env={"GPUBENCH_MARGIN": "10%"}).returncode == 0
     assert within(tmp_path, "compare", "x.json", "--json").returncode == 3
     refused = within(tmp_path, "show", "x.json")
     assert refused.returncode == 2
@@ -124,6 +136,7 @@ def test_what_github_is_told_may_stand_in_the_project_s_file(tmp_path: Path) -> 
     words = ("ab", SIDED, *SHORT, "--new", "env:TOY_TIMES=1.05")
     assert "::error" in within(tmp_path, *words, env=given).stderr
     assert "::error" not in within(tmp_path, *words, env=given | {"GPUBENCH_ANNOTATE": "none"}).stderr
+    assert "::error" not in within(tmp_path, *words, env={"GITHUB_ACTIONS": "false"}).stderr
 
 
 def test_documents_and_exports(tmp_path: Path) -> None:
@@ -143,7 +156,7 @@ def test_documents_and_exports(tmp_path: Path) -> None:
 
 def test_every_key_of_the_document_is_told(tmp_path: Path) -> None:
     pages = "".join((ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8") for name in ("compare", "ab"))
-    told = set(re.findall(r"`([a-z_]+)(?:\[\])?`", pages)) | {"schema"}
+    told = set(re.findall(r"`(?:rows\[\]\.)?([a-z_]+)(?:\[\])?`", pages)) | {"schema"}
     content = strict(within(tmp_path, "ab", SIDED, *SHORT, "--new", "env:TOY_TIMES=1.05", "--json").stdout)
     (row, _) = content["rows"]
     for part in (content, content["details"], content["new"], row, row["changes"][0], row["base"], row["paired"]):
@@ -154,6 +167,14 @@ def test_two_sides_that_are_alike_are_said_to_be(tmp_path: Path) -> None:
     done = within(tmp_path, "ab", SIDED, *SHORT)
     assert done.returncode == 0
     assert done.stderr.startswith("both sides are as they are: an A/A measurement")
+
+
+def test_which_rows_are_shown(tmp_path: Path) -> None:
+    words = ("ab", SIDED, *SHORT, "--new", "env:TOY_TIMES=1.05", "--margin", "10%")
+    every, changed = (within(tmp_path, *words, flag).stdout for flag in ("--all", "--only-changed"))
+    assert [sum(line.startswith("n=") for line in text.splitlines()) for text in (every, changed)] == [2, 0]
+    every, changed = (within(tmp_path, *words, flag, "--format", "md").stdout for flag in ("--all", "--only-changed"))
+    assert [text.count("\n| n=") for text in (every, changed)] == [2, 0]
 
 
 def test_an_interruption_loses_nothing(tmp_path: Path, here: type[Here]) -> None:
@@ -171,6 +192,78 @@ def test_an_interruption_loses_nothing(tmp_path: Path, here: type[Here]) -> None
     assert again.returncode == 4, "what was broken off passes no gate later either"
     assert again.stdout == done.stdout
     assert within(tmp_path, "compare", "x.json", "--fail-on", "none").returncode == 4
+
+
+@pytest.mark.parametrize(
+    ("end", "code", "said"),
+    [
+        (DeviceUnavailable("no CUDA device"), 4, "no CUDA device"),
+        (DeviceLost("the device is lost"), 4, "the device is lost"),
+        ("FAKE-1", 7, "on another device, uuid FAKE-1 instead of FAKE-0"),
+        (ZeroDivisionError("a bug"), 1, "internal error"),
+    ],
+)
+def test_what_breaks_it_off_decides_the_exit_code_and_takes_no_row(
+    tmp_path: Path, here: type[Here], end: BaseException | str, code: int, said: str
+) -> None:
+    here.ends = {7: end}  # two to begin with, then the third block's first
+    words = ("--new", "env:TOY_TIMES=1.05", "-o", "x.json", "--fail-on", "none")
+    done = within(tmp_path, "ab", SIDED, *SHORT, *words)
+    assert done.returncode == code
+    assert said in done.stderr
+    kept = strict((tmp_path / "x.json").read_text())
+    assert (kept["status"], kept["ending"], len(kept["records"])) == ("partial", None, 2 * 2 * 2)
+    if code != 1:
+        assert done.stdout.splitlines()[-1] == "2 matched · 2 inconclusive"
+        assert within(tmp_path, "compare", "x.json").returncode == 4
+
+
+@pytest.mark.parametrize(("end", "code"), [(DeviceLost("the device is lost"), 4), ("FAKE-1", 7)])
+def test_what_breaks_it_off_before_the_first_row(
+    tmp_path: Path, here: type[Here], end: BaseException | str, code: int
+) -> None:
+    here.ends = {3: end}
+    done = within(tmp_path, "ab", SIDED, *SHORT)
+    assert (done.returncode, done.stdout, done.stderr.splitlines()[-1]) == (
+        *(code, "", "nothing was measured, nothing is saved"),
+    )
+
+
+def test_the_file_keeps_the_order_and_what_ended_it(tmp_path: Path, here: type[Here]) -> None:
+    variable = "env:NVIDIA_TF32_OVERRIDE=1"
+    within(tmp_path, "ab", SIDED, *SHORT, "-o", "x.json", "--new", variable, "--max-time", "0.001s")
+    kept = strict((tmp_path / "x.json").read_text())
+    assert (kept["order_seed"], kept["ending"], len(kept["blocks"])) == (7, "time budget", 1)
+    told = {side: kept[side]["fingerprint"]["environment"]["variables"] for side in ("base", "new")}
+    assert "NVIDIA_TF32_OVERRIDE" not in told["base"]
+    assert told["new"]["NVIDIA_TF32_OVERRIDE"] == "1"
+
+
+def test_every_process_is_on_the_very_device_of_the_first(
+    tmp_path: Path, here: type[Here], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ab_session, "warn_if_busy", lambda kind, screen: None)
+    words = ("--timer", "event", "--timeout", "7s")
+    for kind, device in (("cuda", "FAKE-0"), ("cpu", "cpu")):
+        here.asked.clear()
+        within(tmp_path, "ab", SIDED, *SHORT, *words, env={"TOY_KIND": kind})
+        assert here.asked == [("fake", 7.0, "event")] + [(device, 7.0, "event")] * 17
+
+
+def test_every_flag_of_measuring_is_heard(tmp_path: Path) -> None:
+    flags = {
+        "cache": "hot", "load": "burst", "data": "zeros", "seed": "5", "timer": "event", "samples": "12",
+        "max-noise": "2%", "max-time": "1h", "case-time": "0.3s", "timeout": "9s",
+    }  # fmt: skip
+    words = [word for name, value in flags.items() for word in (f"--{name}", value)]
+    done = within(tmp_path, "ab", SIDED, *FAKE, "--blocks", "8", *words, "--tag", "mine", "--quick", "-o", "x.json")
+    assert done.returncode == 0, done.stderr
+    kept = strict((tmp_path / "x.json").read_text())
+    heard = {each["origin"] for each in kept["settings"].values()}
+    assert {f"--{name}" for name in (*flags, "tag", "quick", "device")} <= heard
+    assert {tuple(record["conditions"].values()) for record in kept["records"]} == {("hot", "burst", "zeros")}
+    assert {len(record["samples"]["gpu_ns"]) for record in kept["records"]} == {12}
+    assert kept["tags"] == ["mine", "quick"]
 
 
 def test_an_interruption_before_the_first_row_has_no_result(tmp_path: Path, here: type[Here]) -> None:
@@ -194,6 +287,8 @@ def test_an_interruption_before_the_first_row_has_no_result(tmp_path: Path, here
         ((SIDED, "--new", "env:TOY_UUID=FAKE-1"), 7, "new: on another device, uuid FAKE-1 instead of FAKE-0"),
         ((SIDED, "--fail-on", "slow"), 2, "--fail-on: no verdict 'slow'"),
         ((SIDED, "--export", "x.svg"), 2, "no export of that form"),
+        ((SIDED, "--export", "none/x.json"), 2, "--export none/x.json: there is no folder"),
+        ((SIDED, "--summary", "none/x.md"), 2, "--summary none/x.md: there is no folder"),
     ],
 )
 def test_what_cannot_be_measured_is_said_in_one_line(
@@ -215,4 +310,11 @@ def test_a_dry_run_tells_cases_and_processes(tmp_path: Path) -> None:
     done = within(tmp_path, "ab", SIDED, *FAKE, "--new", "env:A=1", "--dry-run")
     assert (done.returncode, done.stdout) == (0, "sided/told[n=1]\nsided/told[n=2]\n")
     assert done.stderr == "2 cases in 20 processes, at most 20 s of samples; starts and checks come on top\n"
+    done = within(tmp_path, "ab", OK, *FAKE, "--new", "env:A=1", "--dry-run", "--quick", "--samples", "11")
+    assert (done.returncode, len(done.stdout.splitlines())) == (0, 2), "an axis has two quick values"
+    hot = within(tmp_path, "ab", SIDED, *FAKE, "-p", "n=1", "--dry-run", env={"GPUBENCH_CACHE": "hot"})
+    assert hot.stdout == "sided/told[cache=hot,n=1]\n"
+    typed = within(tmp_path, "ab", OK, *FAKE, "--dtype", "float64", "-p", "n=3", "--dry-run")
+    assert typed.stdout == "ok/double[dtype=float64,n=3]\n"
+    assert done.stderr == "2 cases in 20 processes; starts and checks come on top\n"
     assert not (tmp_path / "results").exists()

@@ -6,10 +6,12 @@ import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from gpubench.ab import sides
+from gpubench.cli import ab_session
 from gpubench.cli.ab_session import Stand, time_for
 from gpubench.discovery import Library
 from gpubench.errors import DeviceUnavailable
@@ -106,6 +108,28 @@ def test_the_process_that_does_not_start_is_of_the_side_that_is_named(folder: Pa
         measured(folder, "python=bin/broken")
 
 
+def test_another_interpreter_gets_a_folder_with_this_gpubench_and_nothing_else(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever lies beside ours, such as torch, would be taken for its own; this interpreter needs none."""
+    started: list[dict[str, Any]] = []
+
+    def process(*words: object, **options: Any) -> None:
+        started.append(options)
+
+    monkeypatch.setattr(ab_session, "WorkerProcess", process)
+    library = Library()
+    sided = {"base": sides.parse("--base", []), "new": sides.parse("--new", ["python=bin/python"])}
+    with ExitStack() as stack:
+        stand = Stand(settings(folder), select(["./needing.py"], library), library, sided, "fake", stack)  # type: ignore[arg-type]
+        for name in ("base", "new"):
+            stand.opened(name)
+        base, new = started
+        assert (base["python"], base["package"]) == (sys.executable, None)
+        assert new["python"] == str(folder / "bin" / "python")
+        assert [path.name for path in new["package"].iterdir()] == ["gpubench"]
+
+
 @pytest.mark.parametrize(
     ("flags", "plan", "seconds"),
     [({}, {}, None), ({"max_time": "90s"}, {"max_time": 180.0}, 90.0), ({}, {"max_time": 180.0}, 3600.0)],
@@ -116,3 +140,10 @@ def test_a_plan_s_time_is_that_of_one_run_of_many(
 ) -> None:
     """Ten blocks of a suite that takes 13 s a process do not fit into the 180 s of its plan."""
     assert time_for(resolve(flags, Plan("mine", None, {}, budget=plan), {}, tmp_path), 10) == seconds
+
+
+def test_the_time_of_the_project_s_file_is_that_of_one_run_too(tmp_path: Path) -> None:
+    """It is a plan: the 60 s that a check may take would end its pairs after five of ten blocks."""
+    (tmp_path / "gpubench.yaml").write_text("budget: {max_time: 60s}\n")
+    assert time_for(resolve({}, None, {}, tmp_path), 10) == 1200
+    assert time_for(resolve({}, None, {"GPUBENCH_MAX_TIME": "90s"}, tmp_path), 10) == 90

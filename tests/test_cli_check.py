@@ -17,6 +17,7 @@ from gpubench.ab import measure as ab
 from gpubench.cli import confirming, session
 from gpubench.cli.check import asked
 from gpubench.cli.session import measure
+from gpubench.cli.sides import within as within_names
 from gpubench.errors import DeviceLost
 from gpubench.exits import Exit
 from gpubench.result import Record, Run
@@ -145,6 +146,42 @@ def test_a_base_that_can_be_run_decides_in_turn_with_it(project: Project) -> Non
     assert project("compare", f"results/ab/{path.name}").returncode == 3, told
 
 
+def test_rows_are_asked_of_the_benchmark_that_is_named(project: Project) -> None:
+    project.keep(1)
+    base = runfile.decode(read_bytes(project.folder / "base.json"), "base.json")
+    for names, left in (({"paced/paced"}, 4), ({"paced"}, 5), ({"other/paced"}, 0)):
+        (run,), _ = within_names([base], names)
+        assert len(run.records) == left
+
+
+def test_what_is_measured_again_leaves_the_run_where_it_is(project: Project) -> None:
+    project.keep(5)
+    done = project.check("-o", "run.json", factors="1.1 1 1 1 1", TOY_ROW="3")
+    assert done.returncode == 0
+    assert len(strict((project.folder / "run.json").read_text())["records"]) == 5
+    assert [len(run["records"]) for run in project.confirmations] == [1] * 4
+
+
+def test_what_is_measured_in_turn_is_as_it_was_asked_for(project: Project) -> None:
+    project.keep(1)
+    words = ("--base", "env:TOY_FACTORS=1", "--margin", "4%", "--samples", "12", "--tag", "mine", "--timeout", "9s")
+    more = ("--export", "x.xml", "--max-time", "1h", "-o", "run.json")
+    done = project.check(*words, *more, factors="1.1", TOY_ROW="3")
+    assert done.returncode == 3
+    (path,) = (project.folder / "results" / "ab").glob("*.json")
+    kept = strict(path.read_text())
+    assert (kept["margin"], kept["base"]["what"], kept["new"]["what"]) == (0.04, ["env:TOY_FACTORS=1"], [])
+    assert 'failures="1"' in (project.folder / "x.xml").read_text(), "what the pairs say, not what they were asked for"
+    run = strict((project.folder / "run.json").read_text())
+    assert (len(run["records"]), len({record["id"] for record in kept["records"]})) == (5, 1)
+    for each in (run, kept):
+        assert {len(record["samples"]["gpu_ns"]) for record in each["records"]} == {12}
+        heard = {setting["origin"] for setting in each["settings"].values()}
+        assert {"--samples", "--tag", "--timeout", "--max-time", "--device"} <= heard
+        assert each["tags"] == ["mine"]
+    assert run["ceilings"] == []
+
+
 def test_a_base_that_does_not_start_takes_nothing_of_what_was_found(project: Project) -> None:
     project.keep(1)
     done = project.check("--base", "python=/bin/false", factors="1.1", TOY_ROW="3")
@@ -219,6 +256,22 @@ def test_a_run_that_lost_its_device_never_passes(
 # No baseline, no device: nothing is measured
 
 
+@pytest.mark.parametrize("base", [(), ("--base", "env:TOY_FACTORS=1")], ids=["processes", "pairs"])
+def test_a_folder_that_cannot_hold_what_is_measured_again_is_said_before_anything_is(
+    project: Project, base: tuple[str, ...]
+) -> None:
+    project.keep(1)
+    env = {"GPUBENCH_RESULTS": "/dev/null"}
+    done = project.check(*base, "-o", "new.json", **env)
+    assert (done.returncode, done.stderr) == (
+        2,
+        "gpubench: cannot write in /dev/null: it is no folder "
+        "(another folder: --results DIR; --confirm none measures nothing again)\n",
+    )
+    assert not (project.folder / "count").exists()
+    assert project.check("--confirm", "none", "-o", "new.json", **env).returncode == 0
+
+
 def test_without_a_baseline_the_command_that_makes_one_is_said_and_nothing_measured(project: Project) -> None:
     done = project.check()
     assert done.returncode == 5
@@ -285,7 +338,7 @@ def test_a_benchmark_that_was_changed_is_not_comparable_and_what_to_do_is_said(p
     done = project.check("-o", "new.json")
     assert (done.returncode, "5 not comparable" in done.stdout) == (7, True)
     assert done.stderr.splitlines()[-1] == (
-        "next  gpubench baseline save main new.json --replace   if that benchmark was meant to change"
+        "next  gpubench baseline save main new.json --replace   if that was meant; 4 more with --add tell a regression"
     )
     assert project("baseline", "save", "main", "new.json", "--replace").returncode == 0
     assert project.check().returncode == 0
@@ -301,19 +354,34 @@ def test_a_benchmark_that_its_suite_no_longer_has_is_missing(project: Project) -
     suite.parent.mkdir()
     source = Path(PACED).read_text()
     suite.write_text(source[: source.index("@suite.benchmark(n=Axis([1]))")])
-    done = project("check", str(suite), *FAKE)
+    done = project("check", str(suite), *FAKE, "-o", "new.json")
     assert (done.returncode, "1 missing" in done.stdout) == (4, True)
+    assert done.stderr.splitlines()[-1].startswith("next  gpubench baseline save main new.json --replace   if that was")
+
+
+def with_another_suite(run: Run) -> Run:
+    """With a row of a suite that no word of these tests asks for."""
+    another = dataclasses.replace(run.records[0], id="other/passed[n=1]", suite="other", benchmark="passed")
+    return dataclasses.replace(run, records=[*run.records, another])
 
 
 def test_words_ask_for_rows_of_what_they_name_only(project: Project) -> None:
-    def with_another_suite(run: Run) -> Run:
-        another = dataclasses.replace(run.records[0], id="other/passed[n=1]", suite="other", benchmark="passed")
-        return dataclasses.replace(run, records=[*run.records, another])
-
     project.keep(1, with_another_suite)
     done = project.check()
     assert done.returncode == 0, done.stdout
     assert "1 row of the baseline, of benchmarks not asked for, is left out" in done.stdout
+
+
+def test_a_run_of_a_part_of_the_baseline_is_not_what_replaces_it(project: Project) -> None:
+    def with_others(run: Run) -> Run:
+        return with_another_suite(dataclasses.replace(run, records=[_changed(each) for each in run.records]))
+
+    project.keep(1, with_others)
+    done = project.check()
+    assert done.returncode == 7
+    assert done.stderr.splitlines()[-1] == (
+        "next  gpubench baseline save main RUN --replace   if that was meant; of all that it holds"
+    )
 
 
 def test_a_plan_asks_for_every_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -347,6 +415,26 @@ def test_a_margin_of_no_row_and_a_base_that_is_none_are_said_where_they_stand(pr
     assert strict(done.stdout)["notes"][-1] == "margins: 'paced/othr' fits no row of the baseline"
     settings.write_text("base: pyhton=x\n")
     assert project.check().stderr.startswith("gpubench: gpubench.yaml: base pyhton=x: not a side (")
+
+
+def test_without_words_the_file_is_named_after_what_the_project_runs(project: Project) -> None:
+    (project.folder / "gpubench.yaml").write_text(f"run: {{{PACED}: {{}}}}\ndevice: fake\n")
+    assert project("run", "-q").returncode == 0
+    project.keep(1)
+    assert project("check").returncode == 0
+    names = [path.name for path in (project.folder / "results").glob("*.json")]
+    assert len(names) == 2
+    assert all("-paced-" in name for name in names)
+
+
+def test_a_damaged_file_of_the_baseline_is_2_and_says_how_to_go_on(project: Project) -> None:
+    project.keep(5)
+    (file,) = (project.folder / "gpubench-baselines" / "main").glob("*-3.json.gz")
+    file.write_text("version https://git-lfs.github.com/spec/v1\n")
+    done = project.check()
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    hint = "the file from git again, git lfs pull, or gpubench baseline save main RUN --replace"
+    assert f"{file}: not JSON at line 1, column 1: expecting value ({hint})" in done.stderr
 
 
 def test_without_words_the_plan_of_the_project_or_ci(project: Project) -> None:

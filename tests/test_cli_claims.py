@@ -79,6 +79,7 @@ def test_json(folder: Path) -> None:
     ("words", "said"),
     [
         (["run.json", "C99"], "no claim 'C99'"),
+        (["C99"], "no claim 'C99'"),
         (["nothing.json"], "nothing.json"),
     ],
 )

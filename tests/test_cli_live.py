@@ -18,6 +18,10 @@ def test_a_case_that_samples_says_how_well_it_knows_its_median() -> None:
     assert state(Progress("a/b", 40, 172_000.0, 516.0, 1980.0)) == "172 µs ± 0.3 %  n=40"
 
 
+def test_a_half_width_of_several_times_the_median_is_readable() -> None:
+    assert state(Progress("a/b", 3, 1000.0, 4200.0, 1980.0)) == "1.00 µs ± 420 %  n=3"
+
+
 def test_a_load_that_warms_up_says_for_how_long_it_has() -> None:
     assert state(Progress("a/b", 0, 172_000.0, None, 1470.0, 3.96)) == "172 µs  warming up, 4 s"
 

@@ -116,7 +116,7 @@ def test_a_profile_goes_where_it_is_sent_and_comes_as_json(base: Path, capsys: p
     [
         (["n=3"], "n=3: no such row"),
         (["double"], "double is 2 rows: ok/double[dtype=float32,n=1], ok/double[dtype=float32,n=2]"),
-        ([], "which of 2 rows? ok/double[dtype=float32,n=1], ok/double[dtype=float32,n=2] (such as -p n=1024"),
+        ([], "which of 2 rows? ok/double[dtype=float32,n=1], ok/double[dtype=float32,n=2] (such as 'ok/"),
         (["n=1", "--set", "most"], "--set 'most' is not one of"),
         (["n=1", "-o", "no/where.json"], "no/where.json: there is no folder"),
         (["n=1", "--section", "Speed Of Light"], "--section 'Speed Of Light' is not the name of a section"),

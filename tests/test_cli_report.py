@@ -149,4 +149,10 @@ def test_junit_has_a_case_for_every_row() -> None:
     failure = root.find(".//failure")
     assert failure is not None
     assert failure.get("message") == "error: a <b>\ufffd"
-    assert float(root.find(".//testcase").get("time")) > 0
+    assert [case.get("time") for case in root.iter("testcase")] == ["0.000000356", "0", "0"], "seconds"
+    assert [[each.tag for each in case] for case in root.iter("testcase")] == [[], ["failure"], ["skipped"]]
+    for suite in root:  # what a suite says of itself is what is in it
+        counts = {"tests": "testcase", "failures": "testcase/failure", "skipped": "testcase/skipped"}
+        assert {name: suite.get(name) for name in counts} == {n: str(len(suite.findall(p))) for n, p in counts.items()}
+    assert [suite.get("tests") for suite in root] == ["2", "1"]
+    assert {suite.get("timestamp") for suite in root} == {make_run([]).started_at[:19]}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import pytest
@@ -60,8 +61,16 @@ def test_what_is_said_of_others(case: list[str], params: list[str], said: str) -
 
 def test_few_of_many_rows_are_listed() -> None:
     run = make_run([make_record(params={"n": n}) for n in range(1, 9)])
-    with pytest.raises(UsageError, match=r"which of 8 rows\? .*n=5\] and 3 more \(such as -p n=1024;"):
+    with pytest.raises(UsageError, match=r"which of 8 rows\? .*n=5\] and 3 more \(such as '.*n=1\]',"):
         row_of(run, [], [])
+
+
+def test_the_row_a_message_gives_as_an_example_is_one() -> None:
+    with pytest.raises(UsageError) as refused:
+        row_of(RUN, ["n=64"], [])
+    assert refused.value.hint is not None
+    example = shlex.split(refused.value.hint)[2].removesuffix(",")
+    assert row_of(RUN, [example], []) is RUN.records[0]
 
 
 def test_a_row_s_words_are_no_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import sys
 from pathlib import Path
@@ -42,6 +43,34 @@ def test_the_table_goes_to_stdout_and_the_rest_to_stderr(tmp_path: Path):
     path = said[7].removeprefix("saved ")
     assert (tmp_path / path).is_file()
     assert "\x1b" not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("flags", "typed"),
+    [
+        ([], ""),
+        (["-o", "my run.json"], " 'my run.json'"),
+        (["-o", "-x.json"], " ./-x.json"),
+        (["--results", "other"], " other/"),
+    ],
+)
+def test_what_to_type_next_names_the_file_of_a_run_that_is_not_the_latest(tmp_path: Path, flags: list[str], typed: str):
+    done = gpubench(tmp_path, "run", OK, "-p", "n=2", *FAKE, *flags)
+    assert done.returncode == 0
+    following = done.stderr.splitlines()[-1].removeprefix("next  ")
+    place = done.stderr.splitlines()[-2].removeprefix("saved ") if typed == " other/" else ""
+    assert following == f"gpubench show{f' {place}' if place else typed} --all"
+    again = gpubench(tmp_path, *shlex.split(following)[1:])
+    assert (again.returncode, again.stdout) == (0, done.stdout)
+
+
+def test_a_row_of_a_file_that_failed_is_measured_again_by_what_is_said(tmp_path: Path):
+    done = gpubench(tmp_path, "run", FAULTS, "-p", "how=exception", *FAKE)
+    assert done.returncode == 4
+    following = done.stderr.splitlines()[-1].removeprefix("next  ")
+    assert following == f"gpubench run {FAULTS} -p how=exception -p when=run --device fake --debug"
+    again = gpubench(tmp_path, *shlex.split(following)[1:])
+    assert (again.returncode, again.stdout) == (4, done.stdout)
 
 
 def test_quiet_says_nothing_beside_the_result(tmp_path: Path):

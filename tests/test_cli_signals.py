@@ -27,7 +27,8 @@ from command import (
     strict,
 )
 
-from gpubench.cli import signals
+from gpubench.cli import door, signals
+from gpubench.exits import Exit
 
 # A session of its own with this terminal, as a shell would have set up
 ON_A_TERMINAL = "import os, sys; os.close(os.open(os.ttyname(0), os.O_RDWR)); os.execv(sys.argv[1], sys.argv[1:])"
@@ -217,3 +218,18 @@ def test_a_signal_may_be_forgotten():
 def test_an_error_in_what_is_saved_is_not_hidden_by_a_signal():
     with pytest.raises(ValueError, match="full"):
         interrupted_while_saving(signal.SIGTERM, [], ValueError("full"))
+
+
+def test_ctrl_c_while_the_commands_are_still_being_imported(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    class Interrupting:
+        @staticmethod
+        def find_spec(name: str, *_: object) -> None:
+            if name == "gpubench.cli.app":
+                raise KeyboardInterrupt
+
+    monkeypatch.delitem(sys.modules, "gpubench.cli.app", raising=False)
+    monkeypatch.setattr(sys, "meta_path", [Interrupting, *sys.meta_path])
+    assert door._run(["list"]) is Exit.SIGINT
+    assert capsys.readouterr().err == "gpubench: interrupted\n"

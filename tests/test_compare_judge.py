@@ -204,7 +204,7 @@ def test_with_five_runs_a_loss_beyond_what_they_predict_is_a_regression() -> Non
     assert only(steady, rate(105_000)).verdict == "regression"
     assert only(steady, rate(95_000)).verdict == "improvement"
     assert only(steady, rate(102_000)).verdict == "same"
-    assert "5 runs of the base predict (±0.5" in str(only(steady, rate(105_000)).reason)
+    assert "5 runs of the base predict (±0.6 %)" in str(only(steady, rate(105_000)).reason)
 
 
 def test_the_interval_of_a_base_that_strays_leaves_it_undecided() -> None:
@@ -217,20 +217,53 @@ def test_the_interval_of_a_base_that_strays_leaves_it_undecided() -> None:
 
 
 def test_a_loss_in_small_steps_is_seen() -> None:
-    creeping = history([100_000] * 8 + [102_000])
-    found = only(creeping, rate(104_500))
-    assert found.verdict == "suspect"
-    assert "but not beyond the margin of 3 % of the newest of them" in str(found.reason)
-    assert only(history([100_000] * 8 + [98_000]), rate(95_800)).verdict == "better"
+    """Neither step is beyond the margin, and both together are."""
+    assert only(history([100_000] * 8 + [102_000]), rate(104_500)).verdict == "regression"
+    assert only(history([100_000] * 8 + [98_000]), rate(95_800)).verdict == "improvement"
 
 
 def test_a_newest_run_that_is_itself_an_exception_hides_no_loss() -> None:
     runs = history([100_000] * 27 + [110_000])
-    assert only(runs, rate(105_500)).verdict == "suspect"
-    assert only(history([100_000] * 27 + [91_000]), rate(95_000)).verdict == "better"
-    assert only(runs, rate(100_000)).verdict == "better"
-    assert only(runs, rate(113_000)).verdict == "suspect"
-    assert only(runs, rate(114_000)).verdict == "regression"
+    assert only(runs, rate(105_500)).verdict == "regression"
+    assert only(history([100_000] * 27 + [91_000]), rate(95_000)).verdict == "improvement"
+
+
+@pytest.mark.parametrize("newest", [96_000, 104_000])
+def test_a_newest_run_that_is_an_exception_makes_none_of_the_next(newest: int) -> None:
+    for count in (MIN_HISTORY - 1, 27):
+        found = only(history([100_000, 100_100, 99_900, 100_050] + [100_000] * (count - 4) + [newest]), rate(100_000))
+        assert (found.verdict, found.middle_of) == ("same", count + 1)
+
+
+def test_a_change_that_was_meant_shows_until_the_runs_before_it_are_replaced() -> None:
+    """Kept beside the old runs, a new level is one of their exceptions."""
+    found = only(history([100_000] * 5 + [110_000]), rate(110_000))
+    assert found.verdict == "suspect"
+    assert found.reason is not None
+    assert found.reason.startswith("beyond the margin of 3 % of the base's middle run, but not beyond what 6 runs")
+    assert only(history([110_000] * 5), rate(110_000)).verdict == "same"
+
+
+def test_a_loss_on_the_mean_that_is_within_the_margin_of_the_middle_run_is_undecided() -> None:
+    lopsided = [100_000] * 11 + [97_000] * 10
+    found = only(history(lopsided), rate(102_900))
+    assert found.verdict == "suspect"
+    assert "but not beyond the margin of 3 % of the middle one of them" in str(found.reason)
+    assert only(history([round(1e10 / each) for each in lopsided]), rate(97_185)).verdict == "better"
+    assert only(history(lopsided), rate(101_000)).verdict == "same"
+
+
+def test_a_metric_is_held_against_the_run_that_is_the_middle_one_by_the_headline() -> None:
+    def row(time_ns: float, latency: float) -> Record:
+        metrics = [Metric("time", time_ns, "ns", "lower", True), Metric("latency", latency, "ns", "lower")]
+        return record(metrics=metrics, samples=Samples())
+
+    runs = history([0] * 5)
+    for each, values in zip(runs, [(101, 50), (99, 51), (100, 49), (103, 40), (97, 60)], strict=True):
+        each.records = [row(*values)]
+    found = only(runs, row(100, 49))
+    assert (found.base_run, found.verdict) == ("run-2", "same")
+    assert [(change.base, change.new) for change in found.changes] == [(100, 100), (49, 49)]
 
 
 def test_equal_whole_ticks_are_not_known_better_than_a_tick() -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import math
+import random
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -197,9 +198,123 @@ def test_the_newest_run_of_the_base_is_shown_in_whatever_order_they_come() -> No
         each.run_id = name
     outcome = judged([*runs[3:], *runs[:3]], rate(101_000))
     assert outcome.base_name == "d"
-    change = outcome.rows[0].change
-    assert change is not None
-    assert change.ratio == pytest.approx(1)
+    few = judged([*runs[3:], *runs[2:3]], rate(101_000))
+    assert (few.base_name, few.rows[0].base_run, few.rows[0].middle_of) == ("d", "d", None)
+    assert few.rows[0].change is not None
+    assert few.rows[0].change.ratio == pytest.approx(1)
+
+
+# The middle run
+
+
+@pytest.mark.parametrize(
+    ("times", "run_id"),
+    [
+        ([103, 100, 101, 104, 102], "run-4"),
+        ([104, 100, 103, 101, 102, 105], "run-4"),  # of 102 and 103 the newer
+        ([104, 100, 102, 101, 103, 105], "run-4"),
+        ([100] * 7, "run-6"),
+        ([100, 102, 101, 101, 100, 105, 99], "run-3"),  # of two that are 101
+    ],
+)
+def test_with_five_runs_a_row_is_held_against_the_middle_one_of_them(times: list[int], run_id: str) -> None:
+    runs = history([1000 * each for each in times])
+    outcome = judged(runs, rate(101_000))
+    (found,) = outcome.rows
+    assert outcome.base_name == runs[-1].run_id
+    assert (found.base_run, found.middle_of) == (run_id, len(times))
+    (base,) = (each for each in runs if each.run_id == run_id)
+    assert found.base is base.records[0]
+    assert found.change is not None
+    assert found.change.ratio == pytest.approx(base.records[0].summary.median_ns / 101_000)  # type: ignore[union-attr]
+
+
+def test_a_row_that_too_few_runs_have_is_held_against_the_newest() -> None:
+    runs = history([100_000, 100_100, 99_900, 100_050, 99_950, 100_000])
+    for each, extra in zip(runs[2:], [101_000, 101_000, 101_000, 109_000], strict=True):
+        each.records.append(rate(extra, n=5))
+    found = judged(runs, run(rate(100_000), rate(105_000, n=5), run_id="new")).rows
+    assert [(row.base_run, row.middle_of, row.verdict) for row in found] == [
+        ("run-5", 6, "same"),
+        ("run-5", None, "better"),
+    ]
+    assert found[1].reason == "beyond the margin of 3 %, on the evidence of fewer than 5 runs of the base like this one"
+
+
+def test_what_rows_there_are_is_what_the_newest_run_says() -> None:
+    """However many of the earlier ones have a figure."""
+    failed = rate(status="error", reason="boom")
+    runs = history([100_000, 100_100, 99_900, 100_050, 99_950, 100_000])
+    runs[-1].records = [failed]
+    for new, verdict in ((rate(), "fixed"), (failed, "still failing"), (rate(status="skipped"), "missing")):
+        found = only(runs, new)
+        assert (found.verdict, found.base, found.base_run, found.middle_of) == (verdict, failed, "run-5", None)
+    runs[-1].records = []
+    assert only(runs, rate()).verdict == "new"
+    runs[-1].records = [rate(n=5)]
+    assert verdicts(judged(runs, run(rate(), run_id="new"))) == {"n=5": "missing", "n=64": "new"}
+    runs[-1].records = [rate(conditions=Conditions(cache="hot"))]
+    assert only(runs, rate()).reason == "cache: hot against cold"
+
+
+@pytest.mark.parametrize(
+    ("odd", "verdict"),
+    [
+        (at(1700.0), "not comparable"),
+        (rate(definition="another"), "not comparable"),
+        (rate(flags=["implausible"]), "invalid"),
+        (replace(rate(), metrics=[Metric("time", 90_000.0, "ns", "lower", True)]), "invalid"),
+    ],
+)
+def test_a_newest_run_that_the_row_cannot_be_held_against_is_one_less(odd: Record, verdict: str) -> None:
+    """Five others judge it; with four there is the newest alone."""
+    runs = history([100_000, 100_100, 99_900, 100_050, 99_950, 100_000])
+    runs[-1].records = [odd]
+    assert (only(runs, rate(101_000)).verdict, only(runs, rate(101_000)).middle_of) == ("same", 5)
+    assert only(runs, rate(105_000)).verdict == "regression"
+    found = only(runs[1:], rate(101_000))
+    assert (found.verdict, found.base_run, found.middle_of) == (verdict, "run-5", None)
+
+
+def test_a_definition_that_changed_within_the_history_divides_it() -> None:
+    older, newer = history([50_000] * 5), history([0] * 5 + [100_000, 100_100, 99_900, 100_050, 99_950])[5:]
+    for each in older:
+        each.records[0].definition = "another"
+    found = only([*older, *newer], rate(101_000))
+    assert (found.verdict, found.middle_of, found.base_run) == ("same", 5, "run-5")
+    assert only([*older, *newer[1:]], rate(104_000)).base_run == "run-9"
+
+
+def test_what_differs_and_what_is_suggested_is_of_the_run_a_row_is_held_against() -> None:
+    runs = history([100_000, 100_100, 99_900, 100_050, 99_950, 120_000])
+    for each in runs[:-1]:
+        each.software = {"torch": "2.10"}
+    runs[-1].software = {"torch": "2.11"}
+    runs[-1].records[0].flags = ["noisy"]
+    new = run(rate(110_000), run_id="new", software={"torch": "2.11"})
+    outcome = judged(runs, new)
+    (found,) = outcome.rows
+    assert (found.base_run, found.subject, outcome.details["subject"]) == ("run-3", ["torch: 2.10 → 2.11"], [])
+    assert not any("noisy" in hint for hint in found.hints)
+
+
+def test_a_quick_run_of_the_base_neither_predicts_nor_stands_for_the_others() -> None:
+    runs = history([100_000, 100_100, 99_900, 100_050, 99_950, 100_000])
+    runs[0].tags = ["quick"]
+    outcome = judged(runs, rate(105_000))
+    assert (outcome.rows[0].verdict, outcome.rows[0].middle_of, outcome.details["quick"]) == ("regression", 5, False)
+    assert "1 run of the base is a quick one, of which nothing is predicted" in outcome.notes
+    runs[1].tags = ["quick"]
+    outcome = judged(runs, rate(105_000))
+    assert (outcome.rows[0].verdict, outcome.rows[0].base_run) == ("suspect", "run-5")
+
+
+def test_runs_that_cannot_be_compared_do_not_stand_for_a_newest_one_that_cannot() -> None:
+    runs = history([100_000] * 6)
+    runs[-1].device = builders.CPU
+    for option in ("error", "warn"):
+        found = only(runs, rate(), host_mismatch=option)
+        assert (found.verdict, found.base_run, found.middle_of) == ("not comparable", "run-5", None)
 
 
 def test_only_runs_that_can_be_compared_predict() -> None:
@@ -325,6 +440,25 @@ def test_every_row_has_one_verdict_and_swapping_the_sides_mirrors_it(
     for row in there.rows:
         if row.changes:
             assert mirrored[row.id, row.conditions["cache"]] == MIRROR.get(row.verdict, row.verdict)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(ROWS, min_size=5, max_size=7), ROWS, st.booleans(), st.randoms(use_true_random=False))
+def test_the_order_of_the_files_changes_nothing(
+    history: list[list[Record]], now: list[Record], at_once: bool, source: random.Random
+) -> None:
+    bases = [
+        run(*numbered(rows), run_id=f"base-{day}", started_at=f"2026-07-{1 if at_once else day + 1:02}")
+        for day, rows in enumerate(history)
+    ]
+    new = run(*numbered(now), run_id="new")
+    found = judged(bases, new)
+    source.shuffle(bases)
+    assert judged(bases, new) == found
+    for row in found.rows:
+        if row.base is not None:
+            (of,) = (each for each in bases if each.run_id == row.base_run)
+            assert any(record is row.base for record in of.records)
 
 
 @settings(max_examples=40, deadline=None)

@@ -7,10 +7,11 @@ from statistics import median
 
 import builders
 import pytest
-from comparisons import judged, rate, record, run
+from comparisons import history, judged, rate, record, run
 
 from gpubench import confirm, gate
 from gpubench.result import Record, Run
+from gpubench.verdict import Verdict
 
 MEASURED = confirm.PROCESSES - 1
 
@@ -25,6 +26,12 @@ def test_rows_that_are_slower_and_no_others_are_measured_again() -> None:
     base = run(record(100, n=1), record(100, n=2), record(100, n=3), record(100, n=4), record(100, n=5))
     new = run(record(110, n=1), record(90, n=2), failed, record(101, n=4), run_id="new")
     assert ids(base, new) == ["matmul-sweep/matmul[n=1]"]
+
+
+def test_a_regression_against_many_runs_is_measured_again_too() -> None:
+    found = judged(history([100_000] * 6), rate(110_000))
+    assert [row.verdict for row in found.rows] == ["regression"]
+    assert confirm.doubtful(found.rows) == ["matmul-sweep/matmul[n=64]"]
 
 
 def test_nothing_is_measured_again_where_nothing_fails() -> None:
@@ -101,6 +108,15 @@ def test_what_was_measured_again_is_said() -> None:
     assert (second["first"], second["verdict"]) == ("suspect", "suspect")
 
 
+def test_a_row_says_of_how_many_processes_it_is_the_middle_one() -> None:
+    base, new = run(record(100_000)), run(record(110_000), run_id="new")
+    again = [run(record(100_000)), run(), run(record(100_000)), run()]  # time ran out in two of them
+    before, after = judged(base, new), judged(base, confirm.settled(new, again, ["matmul-sweep/matmul[n=64]"]))
+    confirm.explain(before, after, new, again, ["matmul-sweep/matmul[n=64]"])
+    assert after.rows[0].reason == "the middle one of 3 processes"
+    assert after.details["confirmed"]["rows"][0]["figures"] == [110_000, 100_000, None, 100_000, None]
+
+
 def test_pairs_decide_the_rows_that_were_asked_for() -> None:
     base = run(record(100_000, n=1), record(100_000, n=2), record(100_000, n=3))
     found = judged(base, run(record(110_000, n=1), record(110_000, n=2), record(110_000, n=3), run_id="new"))
@@ -114,6 +130,38 @@ def test_pairs_decide_the_rows_that_were_asked_for() -> None:
         "2 rows looked slower and were measured in turn with python=old: 1 equivalent, 1 regression", "10 of 10 blocks",
     ]  # fmt: skip
     assert [row["id"] for row in found.details["confirmed"]["rows"]] == ids_
+
+
+@pytest.mark.parametrize(
+    ("verdict", "taken"),
+    [
+        ("regression", True),
+        ("improvement", True),
+        ("equivalent", True),
+        ("failed", True),  # of the new side
+        ("missing", True),
+        ("inconclusive", False),  # after too few blocks
+        ("fixed", False),  # the base failed
+        ("still failing", False),
+        ("not comparable", False),
+        ("invalid", False),
+    ],
+)
+def test_a_row_is_cleared_or_failed_by_what_the_pairs_say_of_the_new_side(verdict: Verdict, taken: bool) -> None:
+    found, pairs = judged(record(100_000), record(110_000)), judged(record(100_000), record(110_000))
+    pairs.rows[0].verdict, pairs.rows[0].reason = verdict, "why"
+    confirm.exchange(found, pairs, ["matmul-sweep/matmul[n=64]"])
+    (row,), (told,) = found.rows, found.details["confirmed"]["rows"]
+    now = verdict if taken else "suspect"
+    assert (row.verdict, told["first"], told["verdict"]) == (now, "suspect", now)
+    assert str(row.reason).endswith("why" if taken else f"nothing decided in pairs: {verdict}, why")
+
+
+def test_pairs_that_left_a_row_open_after_enough_blocks_say_so() -> None:
+    found, pairs = judged(record(100_000), record(110_000)), judged(record(100_000), record(110_000))
+    pairs.rows[0].verdict, pairs.rows[0].paired = "inconclusive", {"detectable": 0.2}
+    confirm.exchange(found, pairs, ["matmul-sweep/matmul[n=64]"])
+    assert found.rows[0].verdict == "inconclusive"
 
 
 def test_rows_that_the_pairs_never_reached_stay_as_they_were() -> None:

@@ -78,6 +78,21 @@ def test_every_verdict_but_same_can_fail_a_build() -> None:
         assert code("same", verdict, fail_on=others) == Exit.DONE
 
 
+@pytest.mark.parametrize(
+    ("verdict", "exit_code"),
+    [
+        ("inconclusive", Exit.UNDECIDED),
+        ("better", Exit.UNDECIDED),
+        ("improvement", Exit.UNDECIDED),
+        ("new", Exit.UNDECIDED),
+        ("fixed", Exit.UNDECIDED),
+        ("still failing", Exit.FAILED),
+    ],
+)
+def test_what_a_build_asks_to_fail_on_is_no_regression(verdict: Verdict, exit_code: Exit) -> None:
+    assert code("same", verdict, fail_on=verdict.replace(" ", "-")) == exit_code
+
+
 def test_of_several_the_first_of_the_table_counts() -> None:
     assert code("suspect", "regression") == Exit.REGRESSION
     assert code("suspect", "regression", "missing") == Exit.FAILED

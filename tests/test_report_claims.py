@@ -59,9 +59,10 @@ def claim(name: str, verdict: str = "HOLDS", **fields: Any) -> dict[str, Any]:
     return base | fields
 
 
-def printed(judged: list[dict[str, Any]], width: int = 80) -> str:
+def printed(judged: list[dict[str, Any]], width: int = 80, word: str = "") -> str:
     text = io.StringIO()
-    Console(file=text, width=width, color_system=None).print(report.table(make_run([]), judged, STATEMENTS, RULES))
+    shown = report.table(make_run([]), judged, STATEMENTS, RULES, word)
+    Console(file=text, width=width, color_system=None).print(shown)
     return text.getvalue()
 
 
@@ -92,6 +93,7 @@ def test_the_scoreboard() -> None:
     assert "not run: C04: gpubench run toy" in text
     assert "no rule in this version: C05" in text
     assert "not testable: C02: gpubench claims C02 says why" in text
+    assert "not testable: C02: gpubench claims x.json C02 says why" in printed([claim("C01")], word="x.json")
     assert max(map(len, lines)) <= 80
 
 

@@ -173,3 +173,34 @@ def test_only_commands_that_exist_are_suggested() -> None:
     ]
     for run in runs:
         assert set(re.findall(r"gpubench (\w+)", "\n".join(closing_lines(run, "x.json")))) <= COMMANDS
+
+
+def test_commands_name_the_file_where_the_run_is_not_the_latest() -> None:
+    lines = closing_lines(make_run(make_sweep([1792, 1793])), "out/x.json", "out/x.json")
+    assert lines[-1] == (
+        "next  gpubench roofline out/x.json · gpubench explain out/x.json -p n=1793 · gpubench show out/x.json --all"
+    )
+    many = make_run([make_bandwidth(f"b{number}") for number in range(9)])
+    many.claims = [{"id": "C1", "verdict": "HOLDS"}]
+    lines = closing_lines(many, "x.json", "x.json")
+    assert lines[6:8] == ["and 4 more benchmarks: gpubench show x.json", "claims: 1 hold; gpubench claims x.json"]
+
+
+def test_the_row_to_explain_is_the_only_one_its_words_mean() -> None:
+    rows = make_sweep([1792, 1793])
+    assert "explain latest -p n=1793" in closing_lines(make_run(rows), "x")[-1]
+    other = make_record("fusion", "gelu", params={"n": 1793})
+    assert "explain latest matmul-sweep/matmul -p n=1793" in closing_lines(make_run([*rows, other]), "x")[-1]
+    hot = make_matmul(1793, conditions=Conditions(cache="hot"))
+    assert "explain" not in closing_lines(make_run([*rows, hot]), "x")[-1]
+
+
+def test_a_row_is_measured_again_where_it_failed() -> None:
+    run = make_run([make_record("my-suite", "it", params={"n": 4}, status="error", reason="no")])
+    run.settings = {"device": {"value": "cpu", "origin": "--device"}}
+    assert closing_lines(run, "x")[-1] == "next  gpubench run my-suite/it -p n=4 --device cpu --debug"
+    asked = ["quick", "my files/my_suite.py"]
+    again = "next  gpubench run 'my files/my_suite.py' -p n=4 --device cpu --debug"
+    assert closing_lines(run, "x", asked=asked)[-1] == again
+    run.settings = {"device": {"value": "cpu", "origin": "GPUBENCH_DEVICE"}}
+    assert closing_lines(run, "x")[-1] == "next  gpubench run my-suite/it -p n=4 --debug"

@@ -14,6 +14,7 @@ from xml.etree import ElementTree
 import pytest
 from builders import GPU, make_bandwidth, make_matmul, make_record, make_run
 from command import strict
+from comparisons import history, rate, run
 from rich.cells import cell_len
 from rich.console import Console
 
@@ -226,6 +227,21 @@ def test_why_tells_all_of_a_row() -> None:
     assert "new  " not in missing
 
 
+def test_the_run_of_the_base_that_a_row_is_held_against_is_named() -> None:
+    found = compare(history([100_000, 100_100, 99_900, 100_050, 109_000]), run(rate(105_000), run_id="new"))
+    assert found.notes == [
+        "5 runs of the base: rows are held against the middle one; a difference beyond what they predict is a verdict"
+    ]
+    assert "base         the middle one of 5 runs, run-3\n" in comparison_why.why(found, found.rows[0])
+    (row,) = comparison_forms.to_json(found, [])["rows"]
+    assert (row["base_run"], row["middle_of"], row["base"]["median_ns"]) == ("run-3", 5, 100_050)
+    assert row["changes"][0]["base"] == 100_050
+    for few in (compare(run(rate()), run(rate(), run_id="new")), compare(run(), run(rate(), run_id="new"))):
+        assert "middle" not in comparison_why.why(few, few.rows[0])
+        (row,) = comparison_forms.to_json(few, [])["rows"]
+        assert (row["base_run"], row["middle_of"]) == ("base" if row["base"] else None, None)
+
+
 @pytest.mark.parametrize(("n", "told"), [(1, False), (9, False), (10, True)])
 def test_why_gives_no_percentiles_of_a_few_samples(n: int, told: bool) -> None:
     record = make_matmul(256)
@@ -299,6 +315,7 @@ def test_no_row_or_several(word: str, why: str) -> None:
 KEYS = {"schema", "base", "new", "margin", "counts", "notes", "details", "rows"}
 ROW_KEYS = {
     *("id", "conditions", "verdict", "fails", "reason", "mismatches", "subject", "hints", "changes", "base", "new"),
+    *("base_run", "middle_of"),
 }
 
 
@@ -331,6 +348,19 @@ def test_a_figure_that_is_none_is_null_in_json_and_no_crash_elsewhere(value: flo
     comparison_why.why(found, found.rows[0])
 
 
+def test_json_has_the_time_of_either_side_and_its_interval() -> None:
+    found = made("suspect")
+    row = found.rows[0]
+    row.base = make_record(time_ns=100_000, half=0.01)
+    row.new = make_record(time_ns=110_000, half=0.02)
+    (told,) = comparison_forms.to_json(found, [row])["rows"]
+    names = ("median_ns", "low_ns", "high_ns", "samples")
+    assert [told["base"][name] for name in names] == [100_000, 99_000, 101_000, 11]
+    assert [told["new"][name] for name in names] == [110_000, 107_800, 112_200, 11]
+    assert told["fails"] is True
+    assert comparison_forms.to_json(found, [])["rows"][0]["fails"] is False
+
+
 def test_csv_has_a_line_per_row_and_metric() -> None:
     found = mixed()
     lines = list(csv.DictReader(io.StringIO(comparison_forms.render(found, "csv", []))))
@@ -359,6 +389,16 @@ def test_a_step_summary_fits_whatever_there_is_to_say() -> None:
     assert 800_000 < len(text.encode()) < 900_000
     shown = text.count("\n| n=")
     assert f"{20_000 - shown:,} more rows not shown" in text
+
+
+def test_a_line_takes_its_bytes_and_a_line_break() -> None:
+    assert [comparison_forms._fitting(["é", "é"], room) for room in (2, 3, 5, 6)] == [0, 1, 1, 2]
+
+
+def test_a_step_summary_has_every_row_that_changed_and_no_other() -> None:
+    text = comparison_forms.step_summary(made(*["suspect"] * 40, *["same"] * 40))
+    assert text.count("\n| n=") == 40
+    assert "40 more rows not shown" in text
 
 
 def test_a_long_reason_costs_a_step_summary_its_line_and_no_row_its_count() -> None:
@@ -441,7 +481,8 @@ def test_junit_has_a_testcase_per_row_and_a_failure_per_failing_one() -> None:
         *("failed", "missing", "not comparable", "suspect")
     ]
     assert suite.attrib["failures"] == "4"
-    assert all(float(case.attrib["time"]) >= 0 for case in cases)
+    slow = ElementTree.fromstring(comparison_forms.render(made("suspect", "missing"), "xml", []))
+    assert sorted(case.attrib["time"] for case in slow.iter("testcase")) == ["0.000000079", "0.000000402"], "seconds"
 
 
 def test_junit_says_what_was_compared_with_what() -> None:
@@ -469,8 +510,13 @@ def test_junit_holds_no_character_that_xml_cannot() -> None:
 def test_what_cannot_be_judged_is_skipped_unless_it_fails() -> None:
     found = made("not comparable", "still failing", "same")
     root = ElementTree.fromstring(comparison_forms.render(found, "xml", []))
+    for told in (root, root[0]):
+        counts = [told.attrib[name] for name in ("tests", "failures", "errors", "skipped")]
+        assert counts == ["3", "0", "0", "2"]
     assert len(root.findall(".//skipped")) == 2
-    assert root.attrib["failures"] == "0"
+    root = ElementTree.fromstring(comparison_forms.render(found, "xml", found.rows[:1]))
+    assert [root.attrib[name] for name in ("failures", "errors", "skipped")] == ["1", "0", "1"]
+    assert len(root.findall(".//skipped")) == 1
 
 
 def test_export_by_suffix(tmp_path: Path) -> None:
@@ -484,6 +530,16 @@ def test_export_by_suffix(tmp_path: Path) -> None:
             comparison_forms.form_of(name)
 
 
+def test_an_export_takes_the_place_of_a_file_whole(tmp_path: Path) -> None:
+    """A reader that has the old one open reads it to its end."""
+    file, kept = tmp_path / "c.json", tmp_path / "kept"
+    file.write_text("before\n")
+    kept.hardlink_to(file)
+    comparison_forms.save(mixed(), str(file), [])
+    assert kept.read_text() == "before\n"
+    assert file.read_text().startswith("{")
+
+
 def test_a_summary_is_appended(tmp_path: Path) -> None:
     file = tmp_path / "summary.md"
     file.write_text("before\n")
@@ -491,6 +547,8 @@ def test_a_summary_is_appended(tmp_path: Path) -> None:
     assert file.read_text().startswith("before\n### 25 matched")
     with pytest.raises(UsageError, match="cannot write"):
         comparison_forms.append_summary(mixed(), str(tmp_path / "none" / "summary.md"))
+    with pytest.raises(UsageError, match="cannot write"):
+        comparison_forms.append_summary(mixed(), "a\0b")
 
 
 def test_nothing_tells_of_commands_that_are_not_there() -> None:

@@ -10,6 +10,7 @@ from builders import make_bandwidth, make_matmul, make_record, make_run, make_sw
 from rich.cells import cell_len
 
 from gpubench.report import plots
+from gpubench.report.canvas import to_ascii
 from gpubench.report.figure_plot import plot
 from gpubench.report.figures.shapes import (
     Entry,
@@ -189,3 +190,8 @@ def test_a_run_shows_its_curve_else_a_figure_of_its_suites_else_its_longest_swee
     scattered = make_matmul(256, samples=Samples([90, 100, 100, 170], [1] * 4, [0] * 4, [1980.0] * 4))
     assert "samples of single rows" in (plots.plot(make_run([scattered]), 80, 20, False) or "")
     assert plots.plot(make_run([]), 80, 20, False) is None
+
+
+def test_our_own_signs_have_a_spelling_in_plain_ascii():
+    assert to_ascii("0.174× ± 3 µs ≤ 4 °C → n²") == "0.174x +- 3 us <= 4  deg C > n^2"
+    assert to_ascii("│┤…é") == "|+~?"

@@ -12,7 +12,9 @@ from builders import CPU, make_bandwidth, make_ceilings, make_matmul, make_recor
 from rich.cells import cell_len
 from rich.console import Console
 
-from gpubench.report import rows, table
+from gpubench.model import attention_traffic
+from gpubench.model.attention_traffic import CONVENTION, Shape
+from gpubench.report import rows, table, ways
 from gpubench.report.grid import Column, Grid
 from gpubench.result import Conditions, Metric, Run
 
@@ -288,3 +290,21 @@ def test_a_word_too_long_for_its_column_is_broken_where_it_has_a_joint() -> None
     Console(file=text, width=50, color_system=None).print(grid)
     cells = [line[:8].strip() for line in text.getvalue().split("\n")[2:-1]]
     assert cells == ["chain", "product=", "weight-", "gradient", "vocab=", "50257"]
+
+
+def test_a_rate_of_attention_says_which_flops_it_counts() -> None:
+    row = make_record("attention", "forward", params={"n": 1024}, flops=4 * 64 * 1024**2)
+    assert CONVENTION in printed(make_run([row])).splitlines()
+    assert len(CONVENTION) <= 80
+    assert attention_traffic.flops(Shape(1, 1, 1, 8, 2), backward=True) == 3.5 * 4 * 8**2 * 2
+    assert "3.5× with gradients" in CONVENTION
+    alone = make_record("attention", "exactness", params={"n": 1024}, time_ns=10)
+    assert "flops" not in printed(make_run([alone])), "a time counts nothing"
+    assert "flops:" not in printed(make_run(make_sweep([1792, 1793])))
+
+
+def test_a_row_that_is_not_wrong_is_held_against_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ten thousand rows, each of which looked through all the others, took a minute."""
+    monkeypatch.setattr(ways, "errors", lambda group: pytest.fail("a look through every row"))
+    (group,) = rows.groups(make_run(make_sweep([64, 128])))
+    assert ways.error_words(group, group.records[0]) == ""

@@ -7,7 +7,7 @@ import pools
 import pytest
 
 from gpubench.discovery import Library
-from gpubench.errors import DeviceLost
+from gpubench.errors import DeviceLost, UsageError
 from gpubench.executor import Bench, InProcess
 from gpubench.result import USUAL
 from gpubench.selfcheck import measure as selfcheck
@@ -37,6 +37,8 @@ def test_the_rows_are_enough_and_four_of_them_have_more(own: Bench, kind: str) -
     assert {more.share for more in found.more} == {0.03, 0.05}
     assert len({more.of for more in found.more}) == 4
     assert {more.id for more in found.more} | {more.of for more in found.more} <= set(ids)
+    sizes = {case.params["mib"] for case in found.cases if case.suite == "bandwidth"}
+    assert sizes == ({400, 412, 420} if kind == "cuda" else {100, 103, 105})
 
 
 @pytest.mark.parametrize("kind", ["cuda", "cpu"])
@@ -134,3 +136,33 @@ def test_another_device_or_other_rows_are_another_pool(toy: selfcheck.Planned, t
     assert selfcheck.pool_of(tmp_path, second, fewer).path != here
     second.hello.software["torch"] = "9.9"  # type: ignore[index]
     assert selfcheck.pool_of(tmp_path, second, toy).path != here
+
+
+@pytest.mark.parametrize("tool", [{"version": "0", "method": 1}, {"version": "1", "method": 0}])
+def test_another_version_or_method_is_another_pool(
+    toy: selfcheck.Planned, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tool: dict[str, object]
+) -> None:
+    process = pools.processes(0.01)()
+    paths = []
+    for known in ({"version": "1", "method": 1}, tool):
+        monkeypatch.setattr(selfcheck.environment, "tool", lambda known=known: known)
+        paths.append(selfcheck.pool_of(tmp_path, process, toy).path)
+    assert paths[0] != paths[1]
+
+
+def test_a_process_is_told_once_it_is_kept(toy: selfcheck.Planned, tmp_path: Path) -> None:
+    start = pools.processes(0.01)
+    pool = Pool(tmp_path / "pool.jsonl")
+    for number, run in enumerate(selfcheck.grow(pool, toy, 2, start(), start, NEVER), 1):
+        assert Pool(pool.path).runs[-1] == run
+        assert len(Pool(pool.path).runs) == number
+
+
+def test_a_pool_that_cannot_be_written_is_known_before_anything_is_measured(
+    toy: selfcheck.Planned, tmp_path: Path
+) -> None:
+    (tmp_path / "file").touch()
+    process = pools.processes(0.01)()
+    process.measure = lambda *words: pytest.fail("it measured")  # type: ignore[method-assign]
+    with pytest.raises(UsageError, match="cannot write"):
+        list(selfcheck.grow(Pool(tmp_path / "file" / "pool.jsonl"), toy, 2, process, pools.processes(0.01), NEVER))

@@ -1,13 +1,19 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pools
 import pytest
+from builders import make_record
 
+from gpubench.compare.runs import compare
 from gpubench.errors import NothingMeasured
+from gpubench.result import Record, Run, Timer
+from gpubench.selfcheck import splits
 from gpubench.selfcheck.splits import LEAST_PROCESSES, equal_code, left_out, more_work
 from gpubench.store.calibration import CHANGED, Equal, Outcome
+from gpubench.verdict import Judged
 
 WHEN = "2026-11-30T01:00:00Z"
 
@@ -48,7 +54,7 @@ def test_a_rule_that_is_wrong_is_caught() -> None:
     """Processes so unlike that one run a side is beyond the margin, and blocks of ten are not."""
     found = equal_code(pools.runs(0.05), WHEN, splits=20)
     assert outcome(found, "compare", 0.03).wrong > 30
-    assert outcome(found, "compare", 0.03).alarmed > 15
+    assert 15 < outcome(found, "compare", 0.03).alarmed <= 20, "a split is one alarm, whatever the number of its rows"
     assert outcome(found, "ab", 0.03).verdicts.keys().isdisjoint(CHANGED)
 
 
@@ -60,13 +66,51 @@ def test_splits_are_disjoint_and_of_the_same_number() -> None:
         equal_code(pools.runs(0.01, count=15), WHEN)
 
 
+def test_no_process_is_on_both_sides(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[set[str], str]] = []
+
+    def compared(bases: Sequence[Run], new: Run, margin: float) -> Judged:
+        asked.append(({run.run_id for run in bases}, new.run_id))
+        return compare(bases, new, margin)
+
+    monkeypatch.setattr(splits, "compare", compared)
+    equal_code(pools.runs(0.01, count=40), WHEN, splits=5)
+    assert sorted({len(bases) for bases, _ in asked}) == [1, 10]
+    assert all(new not in bases for bases, new in asked)
+
+
+def test_more_work_is_measured_in_other_processes_than_none() -> None:
+    """Processes of speeds of their own: within one, 5 % more would be plain."""
+    runs = pools.runs(0.0, count=40)
+    for number, run in enumerate(runs):
+        run.records = [replace_time(record, 1 + 0.2 * (number * 7 % 40) / 40) for record in run.records]
+    share = more_work(runs, pools.LONGER_ROWS, WHEN, splits=20).share(0.05, 0.03)
+    assert share is not None
+    assert share <= 0.2
+
+
+def replace_time(record: Record, factor: float) -> Record:
+    """The record of a process that is so many times as slow."""
+    assert record.summary is not None
+    return replace(record, summary=replace(record.summary, median_ns=round(record.summary.median_ns * factor)))
+
+
 def test_a_row_without_a_figure_somewhere_is_left_out() -> None:
     runs = pools.runs(0.01)
     broken = replace(runs[3].records[0], status="timeout", summary=None, metrics=[])
     runs[3].records[0] = broken
     del runs[5].records[3]
-    assert equal_code(runs, WHEN, splits=2).rows == ["s/b[n=2]", "s/b[n=3]"]
-    assert left_out(runs) == ["s/b[n=1]", "s/b[n=4]"]
+    found = equal_code(runs, WHEN, splits=2)
+    assert found.rows == ["s/b[n=2]", "s/b[n=3]"]
+    assert {each.of for each in found.outcomes} == {2 * 2}
+    runs[2].records.append(make_record("s", "b", params={"n": 9}))
+    assert left_out(runs) == ["s/b[n=1]", "s/b[n=4]", "s/b[n=9]"]
+    for row, summary in ((1, {"median_ns": 0}), (2, {})):
+        record = runs[4].records[row]
+        assert record.summary is not None
+        status = "ok" if summary else "incorrect"
+        runs[4].records[row] = replace(record, status=status, summary=replace(record.summary, **summary))
+    assert left_out(runs) == [f"s/b[n={n}]" for n in (1, 2, 3, 4, 9)]
     with pytest.raises(NothingMeasured, match="no longer row has a figure in each of the 20"):
         more_work(runs, pools.LONGER_ROWS, WHEN)
     for run in runs:
@@ -115,3 +159,13 @@ def test_the_tick_of_a_timer_widens_what_is_known() -> None:
     found = equal_code(runs, WHEN, splits=2)
     assert outcome(found, "ab", 0.03).verdicts == {"inconclusive": 6, "equivalent": 2}
     assert outcome(equal_code(pools.runs(0.0), WHEN, splits=2), "ab", 0.03).verdicts == {"equivalent": 8}
+    for coarse in (pools.ROW, *pools.LONGER.values()):  # one process of one row is enough
+        some = pools.runs(0.0)
+        for record in some[7].records:
+            if record.id == coarse:
+                record.timer = Timer("cupti", 1e5)
+        assert outcome(equal_code(some, WHEN, splits=2), "ab", 0.03).verdicts["inconclusive"] == 2
+        told = {each.more: each for each in more_work(some, pools.LONGER_ROWS, WHEN, splits=2).injected}
+        for share, longer in pools.LONGER.items():
+            assert (told[share].unsure > 0.04) == (coarse in (pools.ROW, longer))
+            assert (told[share].found == 0) >= (coarse in (pools.ROW, longer))

@@ -52,6 +52,8 @@ def test_who_wins(tmp_path: Path) -> None:
     assert not any(settle(tmp_path, flags, plan, environ).of_plan(name) for name in ("samples", "seed"))
     assert settle(tmp_path, {}, None, environ).resolved["samples"] == _setting(3, "GPUBENCH_SAMPLES")
     assert settle(tmp_path).resolved["samples"] == _setting(4, "gpubench.yaml")
+    assert settle(tmp_path).of_plan("samples")
+    assert not settle(tmp_path, {}, None, environ).of_plan("samples")
     below = tmp_path / "a" / "b"
     below.mkdir(parents=True)
     assert settle(below).samples == 4

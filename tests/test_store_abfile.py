@@ -63,8 +63,12 @@ def test_a_run_file_is_told_from_it() -> None:
         (lambda content: content.update(planned=0), "planned or margin: expected blocks"),
         (lambda content: content.update(margin=1.0), "planned or margin: expected blocks"),
         (lambda content: content["blocks"][2].update(number=7), "blocks[2]: number 7, slot 2"),
+        (lambda content: content["blocks"][2].update(slot=8), "blocks[2]: number 2, slot 8"),
+        (lambda content: content["blocks"][2].update(slot=-1), "blocks[2]: number 2, slot -1"),
         (lambda content: content["blocks"][0].update(first="old"), "blocks[0].first: expected one of"),
         (lambda content: content["records"][3].update(block=70), "records[3].block: there is no block 70"),
+        (lambda content: content["records"][3].update(block=9), "records[3].block: there is no block 9"),
+        (lambda content: content["records"][3].update(block=-1), "records[3].block: there is no block -1"),
         (lambda content: content["records"][3].update(side="both"), "records[3].side: expected one of"),
         (lambda content: content["records"][1].update(side=content["records"][0]["side"]), "is in block 0 of"),
         (lambda content: content["records"][0]["samples"]["block"].pop(), "records[0].samples: gpu_ns, launches"),
@@ -78,6 +82,22 @@ def test_what_is_wrong_in_it_is_named(change: Callable[[dict[str, Any]], object]
         abfile.decode(json.dumps(content, separators=(",", ":")).encode(), "x.json")
     assert str(caught.value).startswith("x.json: ")
     assert words in str(caught.value)
+
+
+def test_one_measured_for_any_difference_at_all_is_read_and_a_row_under_other_conditions_is_another() -> None:
+    content = golden()
+    content["margin"] = 0.0
+    record = json.loads(json.dumps(content["records"][0]))
+    record["conditions"]["cache"] = "hot"
+    content["records"].append(record)
+    found = abfile.decode(json.dumps(content, separators=(",", ":")).encode(), "x.json")
+    assert isinstance(found, AbRun)
+    assert (found.margin, len(found.records)) == (0.0, len(golden()["records"]) + 1)
+
+
+def test_a_block_is_measured_in_its_order() -> None:
+    assert abfile.Block(0, 0, "base").order == ("base", "new")
+    assert abfile.Block(0, 0, "new").order == ("new", "base")
 
 
 def test_what_a_killed_measurement_left_is_read_from_its_journal(tmp_path: Path) -> None:

@@ -99,6 +99,20 @@ def test_several_runs_are_kept_at_once_the_oldest_first(kept: Baselines) -> None
     assert len(kept.find(f"@main/{H100}").paths) == 1
 
 
+def test_the_oldest_is_the_one_that_began_first_whatever_it_is_called(kept: Baselines) -> None:
+    old, late = a_run(2), a_run(1)
+    old.started_at, late.started_at = late.started_at, old.started_at
+    assert [baseline.read(path) for path in kept.save("main", [late, old])] == [old, late]
+
+
+def test_a_run_is_added_behind_the_last_one_where_another_was_taken_out(kept: Baselines) -> None:
+    *_, middle, last = kept.save("main", [a_run(number) for number in (1, 2, 3)])
+    middle.unlink()
+    (added,) = kept.save("main", a_run(4), add=True)
+    assert added.name == f"{H200}-4.json.gz"
+    assert kept.find("@main").paths[-2:] == (last, added)
+
+
 def test_of_several_runs_none_is_kept_where_one_is_refused(kept: Baselines) -> None:
     kept.save("main", a_run(0))
     before = files(kept)
@@ -123,12 +137,22 @@ def test_a_run_counts_once(kept: Baselines) -> None:
             kept.save("main", a_run(number), add=True)
 
 
+def test_a_run_may_take_its_own_place(kept: Baselines) -> None:
+    assert kept.save("main", a_run(0)) == kept.save("main", a_run(0), replace=True)
+
+
+def test_a_fingerprint_is_never_a_path(kept: Baselines) -> None:
+    for text in (f"{H200}/../../x", f"{H200}0", f"../{H200}", H200.upper()):
+        assert baseline.fingerprint_of(a_run(0, text)) is None
+
+
 def test_devices_live_side_by_side_and_the_new_run_says_which(kept: Baselines) -> None:
     kept.save("main", a_run(0, H200))
     kept.save("main", a_run(1, H100))
     assert kept.find("@main", a_run(2, H100)).fingerprint == H100
     assert kept.find("@main", a_run(2, H200)).fingerprint == H200
     assert kept.find(f"@main/{H100}").fingerprint == H100
+    assert kept.find(f"@main/{H100}", a_run(2, H200)).fingerprint == H100, "who says which one means it"
     for run in (None, a_run(2, "0" * 16), a_run(2, None)):
         with pytest.raises(UsageError, match=f"runs of 2 devices: .*@main/{H200}, @main/{H100}"):
             kept.find("@main", run)
@@ -227,6 +251,14 @@ def test_files_of_others_are_left_alone(kept: Baselines) -> None:
     assert [(one.name, len(one.paths)) for one in kept.all()] == [("main", 1)]
     kept.remove("main")
     assert files(kept) == [f"main/{H200}-1.json.gz", "main/README.md", "notes"]
+
+
+def test_a_folder_that_is_no_name_holds_no_baseline(kept: Baselines) -> None:
+    (path,) = kept.save("main", a_run())
+    for name in (".main", "a b"):
+        (kept.folder / name).mkdir()
+        (kept.folder / name / path.name).write_bytes(path.read_bytes())
+    assert [one.name for one in kept.all()] == ["main"]
 
 
 def test_a_broken_file_is_named(kept: Baselines) -> None:

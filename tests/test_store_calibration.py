@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from gpubench.errors import UsageError
-from gpubench.store.calibration import FILE, Calibration, Equal, Injected, Outcome, Slower, keep, read
+from gpubench.store.calibration import FILE, SAME, Calibration, Equal, Injected, Outcome, Slower, keep, read
 
 WHEN = "2026-11-30T01:00:00Z"
 OUTCOMES = [
@@ -32,10 +32,20 @@ def test_one_check_does_not_forget_the_other_nor_another_device(tmp_path: Path) 
     assert read(tmp_path, "b") == Calibration("B", None, SLOWER)
 
 
+def test_what_was_kept_is_replaced_whole(tmp_path: Path) -> None:
+    """A reader that has the old file open reads it to its end."""
+    before = keep(tmp_path, "a", Calibration("A", aa=EQUAL)).read_bytes()
+    (tmp_path / "kept").hardlink_to(tmp_path / FILE)
+    keep(tmp_path, "a", Calibration("A", inject=SLOWER))
+    assert (tmp_path / "kept").read_bytes() == before != (tmp_path / FILE).read_bytes()
+
+
 def test_the_shares() -> None:
     ab, compare = OUTCOMES
     assert (ab.of, ab.wrong, ab.called("equivalent")) == (3200, 4, 3196)
     assert (compare.of, compare.wrong) == (3200, 20)
+    assert [each.called(*SAME) for each in OUTCOMES] == [3196, 3180]
+    assert Outcome("ab", 0.03, {"invalid": 1, "equivalent": 3}, 4, 0).of == 4
     assert SLOWER.share(0.05, 0.03) == 0.95
     assert SLOWER.share(0.03, 0.03) is None
 

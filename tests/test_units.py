@@ -146,3 +146,20 @@ def test_a_duration_reads_back(ns: float) -> None:
 )
 def test_whole_numbers_that_are_exact_keep_their_digits(value: float, text: str) -> None:
     assert units.exact_digits(value) == text
+
+
+@pytest.mark.parametrize(
+    ("percent", "words"),
+    [
+        (0.0, "<0.1 %"),
+        (0.0999, "<0.1 %"),
+        (0.1, "0.1 %"),
+        (0.3, "0.3 %"),
+        (9.96, "10.0 %"),
+        (27.04, "27.0 %"),
+        (420.0, "420 %"),
+        (12_345.0, "12300 %"),
+    ],
+)
+def test_a_half_width_is_never_in_scientific_notation(percent: float, words: str) -> None:
+    assert units.format_half_width(percent) == words

@@ -205,7 +205,7 @@ def _mean(row: Paired, margin: float) -> _Mean:
     mean = math.fsum(differences) / count
     deviation = math.sqrt(math.fsum((each - mean) ** 2 for each in differences) / (count - 1))
     ticks = row.tick / min(row.base), row.tick / min(row.new)
-    alike = max(0.0, 1 - deviation / max(ticks)) if row.tick else 0.0
+    alike = max(0.0, 1 - deviation / max(ticks)) if max(ticks) > 0 else 0.0
     return _Mean(row, margin, mean, deviation, alike * math.hypot(*ticks) / math.sqrt(12), SIGNS[row.direction])
 
 

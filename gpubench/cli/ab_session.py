@@ -87,7 +87,8 @@ def measure(wish: Wish) -> Exit:
         warn_if_busy(str(found.device["kind"]), screen)
         store = Store((settings.results or default_folder()) / FOLDER)
         recover(store, screen)
-        path = Path(request.output) if request.output is not None else store.new_path(found, what_of(request.words))
+        what = what_of(request.words, project)
+        path = Path(request.output) if request.output is not None else store.new_path(found, what)
         if request.begun is not None:
             request.begun(found, path)
         writer = RunWriter(path, found, replace=request.output is not None)

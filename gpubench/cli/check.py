@@ -164,13 +164,14 @@ def _decided(judged: Judged, run: Run, verdicts: Collection[str]) -> tuple[Exit,
 
 
 def _advise(checked: Checked, judged: Judged, screen: Screen) -> None:
-    """What would decide where the runs of the base cannot: others of the base, where a benchmark is another one now."""
+    """What would decide where the runs of the base cannot; others of it, where what is measured is another now."""
     from gpubench.cli.output import from_here
     from gpubench.compare.judge import MIN_HISTORY
 
-    if any(each.field == "definition" for row in judged.rows for each in row.mismatches):
-        save = f"gpubench baseline save {checked.baseline} {from_here(checked.runs[0][1])} --replace"
-        screen.say(f"next  {save}   if that benchmark was meant to change")
+    if any(_is_another_now(row) for row in judged.rows):
+        run = "RUN" if checked.partly else from_here(checked.runs[0][1])
+        then = "of all that it holds" if checked.partly else f"{MIN_HISTORY - 1} more with --add tell a regression"
+        screen.say(f"next  gpubench baseline save {checked.baseline} {run} --replace   if that was meant; {then}")
     if not judged.count("suspect"):
         return
     ways = ["--base python=PATH measures against the base itself"]
@@ -178,3 +179,10 @@ def _advise(checked: Checked, judged: Judged, screen: Screen) -> None:
         save = f"gpubench baseline save {checked.baseline} RUN --add"
         ways.insert(0, f"{MIN_HISTORY} runs of the base tell a regression (here {len(checked.base)}; {save})")
     screen.say(f"next  {', or '.join(ways)}")
+
+
+def _is_another_now(row: Row) -> bool:
+    """Whether a row was lost by a change of what is measured, which no other run brings back: its benchmark is gone or
+    another one, or gpubench measures in another way."""
+    gone = row.verdict == "missing" and row.new is None
+    return gone or any(each.field in ("definition", "method") for each in row.mismatches)

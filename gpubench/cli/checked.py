@@ -32,6 +32,8 @@ class Checked:
     runs: list[tuple[Run, Path]] = field(default_factory=list)
     base: list[Run] = field(default_factory=list)
     base_name: str = ""
+    partly: bool = False
+    """Whether the baseline holds rows that are not asked of it."""
     notes: list[str] = field(default_factory=list)
     pairs: str | None = None
     """The file of the A/B measurement that confirmed rows."""
@@ -43,6 +45,7 @@ class Checked:
 
     def begin(self, run: Run, path: Path) -> None:
         """Before anything is measured: a run that could not be judged is not begun."""
+        from gpubench.cli.confirming import check_place
         from gpubench.cli.sides import kept, within
         from gpubench.errors import UsageError
 
@@ -56,6 +59,9 @@ class Checked:
         if self.names is not None:
             self.base, left_out = within(self.base, self.names)
             self.notes += left_out
+            self.partly = bool(left_out)
+        if self.settings.confirm == "auto":
+            check_place(self.settings)
         self.runs.append((run, path))
 
     def _unused_margins(self) -> list[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -33,7 +35,7 @@ def claims(
 
     library = Library()
     statements = library.claims()
-    if run is not None and claim is None and run.upper() in statements:
+    if run is not None and claim is None and (run.upper() in statements or _is_id(run)):
         run, claim = None, run
     chosen = None if claim is None else _chosen(claim, statements)
     settings, screen = begin(**flags)
@@ -46,10 +48,18 @@ def claims(
         listed = [each for each in judged if chosen is None or each["id"] == chosen.id]
         screen.document(dumps({"run_id": found.run_id, "rejudged": rejudge, "claims": listed}, indent=1))
     elif chosen is None:
-        screen.show(report.table(found, judged, statements, _rules(library, statements)))
+        word = "" if run is None else shlex.quote(run)
+        screen.show(report.table(found, judged, statements, _rules(library, statements), word))
     else:
         one = next((each for each in judged if each["id"] == chosen.id), None)
         screen.document(report.full(found, chosen, one, screen.width))
+
+
+def _is_id(word: str) -> bool:
+    """Whether a word can be meant as the id of a claim alone, one that is there or not."""
+    from pathlib import Path
+
+    return re.fullmatch("[A-Za-z][0-9]{1,3}", word) is not None and not Path(word).exists()
 
 
 def _chosen(word: str, statements: dict[str, Statement]) -> Statement:

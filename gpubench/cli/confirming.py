@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, cast
 from gpubench import confirm
 from gpubench.ab import judge as abjudge
 from gpubench.cli import ab_session, outcome
-from gpubench.cli.output import from_here
+from gpubench.cli.output import check_folder, from_here
 from gpubench.cli.screen import Screen
 from gpubench.cli.session import Request, measure
 from gpubench.cli.stored import store_of
-from gpubench.errors import DeviceUnavailable, NotComparable
+from gpubench.errors import DeviceUnavailable, NotComparable, UsageError
 from gpubench.exits import Exit
 from gpubench.report.words import counted
 from gpubench.result import Run
@@ -23,12 +23,24 @@ from gpubench.verdict import Judged
 
 if TYPE_CHECKING:
     from gpubench.cli.checked import Checked
+    from gpubench.settings import Settings
 
 FOLDER = "confirmations"
 """The folder of rows measured again, inside that of run files: `latest` stays the run that was checked."""
 INTERRUPTED = (Exit.SIGINT, Exit.SIGTERM)
 Confirmed = tuple[Exit | None, Judged]
 """The comparison with what was found; an exit code where that was interrupted."""
+
+
+def check_place(settings: Settings) -> None:
+    """UsageError where further runs could not be kept: better said before the first than after it."""
+    folder = store_of(settings).folder / (ab_session.FOLDER if settings.base else FOLDER)
+    try:
+        check_folder(folder)
+    except UsageError as error:
+        raise UsageError(
+            error.message, "another folder: --results DIR; --confirm none measures nothing again"
+        ) from None
 
 
 def measured(request: Request) -> Exit:

@@ -26,9 +26,9 @@ def main() -> NoReturn:
 
 def _run(arguments: list[str]) -> Exit:
     """The exit code of the command, with every error told in one line; before it, with --debug, its traceback."""
-    from gpubench.cli.app import call
-
     try:
+        from gpubench.cli.app import call  # takes a quarter of a second, in which Ctrl-C may come
+
         code = call(arguments)
         sys.stdout.flush()
         return code

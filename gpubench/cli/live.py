@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 from gpubench.report.words import SEPARATOR, counted, plain
 from gpubench.result import FAILED, Record
 from gpubench.runner import Event, Progress, Started
-from gpubench.units import format_duration, format_rate
+from gpubench.units import format_duration, format_half_width, format_rate
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -183,8 +183,7 @@ def median(ns: float, half_width_ns: float | None) -> str:
     text = format_duration(ns)
     if half_width_ns is None or ns <= 0:
         return text
-    percent = 100 * half_width_ns / ns
-    return f"{text} ± {'<0.1' if percent < 0.1 else f'{percent:.2g}'} %"
+    return f"{text} ± {format_half_width(100 * half_width_ns / ns)}"
 
 
 def machine(record: Record) -> str:

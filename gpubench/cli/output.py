@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import shlex
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -12,8 +14,11 @@ from gpubench.errors import UsageError
 if TYPE_CHECKING:
     from gpubench.cli.screen import Screen
     from gpubench.result import Run
+    from gpubench.store.folder import Store
 
 FORMS = ("table", "json", "jsonl", "csv", "md")
+_FILE = re.compile(r"(?!latest|ref:|@|-)")
+"""What a word begins with that is read as a file."""
 
 
 def form_of(form: str | None, json: bool, forms: tuple[str, ...] = FORMS) -> str:
@@ -82,6 +87,16 @@ def write_exports(run: Run, exports: Iterable[str], screen: Screen, roofline: bo
     for name in exports:
         (export.save_roofline if roofline else export.save)(run, Path(name))
         screen.say(f"exported {name}")
+
+
+def as_word(path: Path, store: Store) -> str:
+    """How a run's file is typed as RUN: not at all where it is the latest one of the user's folder, which is what
+    commands take by themselves; else so that no shell and no command takes it for anything else."""
+    newest = store.runs()[:1]
+    if newest and newest[0].absolute() == path.absolute():
+        return ""
+    text = from_here(path)
+    return shlex.quote(text if _FILE.match(text) else f"./{text}")
 
 
 def from_here(path: Path) -> str:

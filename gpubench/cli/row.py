@@ -28,6 +28,8 @@ def row_of(run: Run, case: Sequence[str], params: Sequence[str]) -> Record:
 
     UsageError where no row or more than one is meant.
     """
+    import shlex
+
     from gpubench.errors import UsageError
     from gpubench.params import parse_params
 
@@ -43,7 +45,9 @@ def row_of(run: Run, case: Sequence[str], params: Sequence[str]) -> Record:
     listed = ", ".join(record.id for record in rows[:SAID])
     more = f" and {len(rows) - SAID} more" if len(rows) > SAID else ""
     are = f"{meant} is {len(rows)} rows" if meant else f"which of {len(rows)} rows?"
-    raise UsageError(f"{are}{':' if meant else ''} {listed}{more}", "such as -p n=1024; more -p leave one")
+    raise UsageError(
+        f"{are}{':' if meant else ''} {listed}{more}", f"such as {shlex.quote(rows[0].id)}, or -p values that leave one"
+    )
 
 
 def _value(record: Record, name: str) -> Param | None:

@@ -70,7 +70,7 @@ def run(
     debug: options.Debug = False,
 ) -> Exit:
     """Measure, show, save. Words are plans, suites, suite/benchmark, globs or files; no word is the plan quick."""
-    from gpubench.cli.output import form_of
+    from gpubench.cli.output import FORMS, form_of
     from gpubench.cli.session import Request, measure
 
     flags: dict[str, Any] = {
@@ -88,7 +88,7 @@ def run(
         dry_run=dry_run,
         output=output,
         exports=export or [],
-        form=form_of(form, json),
+        form=form_of(form, json, ("table", "json") if dry_run else FORMS),
         all_rows=all_rows,
         host_name=host_name,
         opened=opened,

@@ -14,15 +14,16 @@ from gpubench import ceilings, doctor, environment, surroundings
 from gpubench.claims import judge as claims
 from gpubench.cli.counting import count_rows
 from gpubench.cli.live import terminal_restored, view
-from gpubench.cli.output import check_exports, from_here, show_run, write_exports
+from gpubench.cli.output import as_word, check_exports, check_folder, from_here, show_run, write_exports
 from gpubench.cli.screen import Screen
 from gpubench.cli.signals import Terminated, undisturbed
 from gpubench.discovery import Library
 from gpubench.errors import DeviceLost, GpubenchError, NothingMeasured, UsageError
 from gpubench.executor import Bench, Executor, InProcess, WorkerProcess
 from gpubench.exits import Exit, first
+from gpubench.keys import KEYS
 from gpubench.params import parse_params
-from gpubench.plan import Selected, cases, plan_among, select
+from gpubench.plan import DEFAULT_PLAN, Plan, Selected, cases, plan_among, select
 from gpubench.report.closing import closing_lines
 from gpubench.report.words import SEPARATOR, counted, device_name, plain
 from gpubench.result import CONDITIONS, Ceiling, Param, Record, Run, RunStatus
@@ -75,6 +76,9 @@ def measure(request: Request) -> Exit:
     screen = Screen(settings.no_color, settings.quiet)
     for line in library.warnings if request.silent else (*library.warnings, *settings.warnings):
         screen.warn(f"gpubench: {line}")
+    store = Store(settings.results or default_folder())
+    if not request.dry_run:
+        check_folder(store.folder if request.output is None else Path(request.output).parent)
     device = "cuda" if settings.device == "auto" and not request.falls_back else settings.device
     with _executor(settings, device, [*selected, *select([ceilings.PLAN], library)]) as executor:
         if executor.hello.notice:
@@ -86,10 +90,10 @@ def measure(request: Request) -> Exit:
         if request.dry_run:
             return _dry(planned, settings, screen, request.form)
         warn_if_busy(kind, screen)
-        store = Store(settings.results or default_folder())
         recover(store, screen)
         begun = head(request, settings, executor)
-        path = Path(request.output) if request.output is not None else store.new_path(begun, what_of(request.words))
+        what = what_of(request.words, project)
+        path = Path(request.output) if request.output is not None else store.new_path(begun, what)
         if request.begun is not None:
             request.begun(begun, path)
         writer = RunWriter(path, begun, replace=request.output is not None)
@@ -329,9 +333,10 @@ def head(request: Request, settings: Settings, executor: Executor) -> Run:
     )
 
 
-def what_of(words: Sequence[str]) -> str:
-    """What was asked for, for the name of a file."""
-    return " ".join(Path(word).stem if word.endswith((".py", ".yaml")) else word for word in words) or "quick"
+def what_of(words: Sequence[str], project: Plan | None) -> str:
+    """What was asked for, for the name of a file: the words, or without any what the project's file runs."""
+    asked = words or ([] if project is None else [*project.include, *project.run])
+    return " ".join(Path(word).stem if word.endswith((".py", ".yaml")) else word for word in asked) or DEFAULT_PLAN
 
 
 def recover(store: Store, screen: Screen) -> None:
@@ -344,6 +349,13 @@ def recover(store: Store, screen: Screen) -> None:
             continue
         if saved is not None:
             screen.say(f"recovered an unfinished run: {from_here(saved)}")
+
+
+def _word(path: Path) -> str:
+    """How a run's file is typed as RUN behind commands that are not told of --results, nor of a plan's `results`."""
+    variable = KEYS["results"].variable
+    usual = resolve({}, None, {variable: os.environ.get(variable, "")}, Path.cwd())
+    return as_word(path, Store(usual.results or default_folder()))
 
 
 def _dry(planned: Sequence[Case], settings: Settings, screen: Screen, form: str) -> Exit:
@@ -379,7 +391,8 @@ def _show(run_: Run, writer: RunWriter, request: Request, settings: Settings, sc
         write_exports(run_, request.exports, screen)
     finally:  # an export that cannot be written hides neither the result nor where it is saved
         show_run(run_, screen, request.form, request.all_rows, settings.no_plot)
-        for line in closing_lines(run_, from_here(writer.path) if run_.records else "nothing"):
+        place = from_here(writer.path) if run_.records else "nothing"
+        for line in closing_lines(run_, place, _word(writer.path), request.words):
             screen.say(line)
     if request.opened and run_.records:
         from gpubench.cli.report import beside

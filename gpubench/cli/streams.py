@@ -6,14 +6,7 @@ import codecs
 import io
 import os
 import sys
-from collections.abc import Mapping
 from typing import TextIO
-
-ASCII: Mapping[str, str] = {
-    "·": "-", "±": "+-", "×": "x", "µ": "u", "→": "->", "…": "...", "–": "-", "—": "-", "‖": "|", "─": "-", "│": "|",
-    "≤": "<=", "≥": ">=", "°": " deg ", "²": "^2",
-}  # fmt: skip
-"""What is written in place of our own signs where an encoding lacks them; of other characters a question mark."""
 
 
 def prepare() -> None:
@@ -44,4 +37,6 @@ def _null() -> TextIO:
 def _in_its_place(error: UnicodeError) -> tuple[str, int]:
     if not isinstance(error, UnicodeEncodeError):
         raise error
+    from gpubench.report.words import ASCII
+
     return "".join(ASCII.get(char, "?") for char in error.object[error.start : error.end]), error.end

@@ -1,8 +1,8 @@
 """Figures of two matched rows: can they be judged, how did each change, and what is the verdict on the row.
 
 With one run of the base, a difference beyond the margin is `suspect` or `better`: how far a run strays from the next is
-not known. With MIN_HISTORY runs of it or more it is, and a difference beyond the margin *and* beyond what those runs
-predict is a `regression` or an `improvement`.
+not known. With MIN_HISTORY runs of it or more it is, and a difference beyond the margin of the middle one of them *and*
+beyond what they predict is a `regression` or an `improvement`.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from fnmatch import fnmatchcase
 from gpubench.result import Direction, Metric, Record
 from gpubench.stats import per_call, percentile, prediction_interval, ratio_interval, tick_per_call, trusted_median
 from gpubench.suite import record_id
+from gpubench.units import format_half_width
 from gpubench.verdict import Change, Verdict
 
 MIN_HISTORY = 5
@@ -35,8 +36,8 @@ WORST_FIRST: tuple[Verdict, ...] = ("regression", "suspect", "improvement", "bet
 
 @dataclass(frozen=True)
 class Evidence:
-    """What a row is judged by: its margin, a fraction; the same row of the base's runs; and what there is where those
-    are too few, in words."""
+    """What a row is judged by: its margin, a fraction; the same row of the base's runs, of which the middle one is the
+    base of its changes where they are enough; and what there is where they are too few, in words."""
 
     margin: float
     earlier: Sequence[Record]
@@ -84,6 +85,13 @@ def invalid(base: Record, new: Record) -> str | None:
     return None
 
 
+def headline(record: Record) -> float:
+    """The primary figure of a row that can be judged, on the scale of losses."""
+    figure = record.primary
+    assert figure is not None
+    return _badness(figure.value, figure.direction)
+
+
 def changes(base: Record, new: Record) -> list[Change]:
     """A change for each metric that both rows have and that has one."""
     sides = trusted_median(base), trusted_median(new)
@@ -111,14 +119,14 @@ def _judge(change: Change, tick: float, evidence: Evidence) -> tuple[Verdict, st
     low, high = prediction_interval(earlier, tick)
     half = (high - low) / 2
     drift = _badness(change.new, change.direction) - (low + high) / 2
-    predicted = f"what {len(earlier)} runs of the base predict (±{100 * math.expm1(half):.2g} %)"
+    predicted = f"what {len(earlier)} runs of the base predict (±{format_half_width(100 * math.expm1(half))})"
     if abs(drift) <= max(half, limit):
-        reason = f"beyond {margin} of the base's newest run, but not beyond {predicted}"
+        reason = f"beyond {margin} of the base's middle run, but not beyond {predicted}"
         return (_undecided(change.loss), reason) if beyond else SAME
     if beyond and (drift > 0) == (change.loss > 0):
         return ("regression" if drift > 0 else "improvement"), f"beyond {margin} and beyond {predicted}"
-    # A loss in small steps, none of them beyond the margin; or a newest run that is itself an exception.
-    return _undecided(drift), f"beyond {predicted}, but not beyond {margin} of the newest of them"
+    # The mean of the base's runs lies off their middle one; or this metric is not the one which that is the middle of.
+    return _undecided(drift), f"beyond {predicted}, but not beyond {margin} of the middle one of them"
 
 
 def _undecided(loss: float) -> Verdict:

@@ -1,7 +1,8 @@
 """Rows of two runs matched: every row of either side once, with what is to be said of it.
 
-A row that gives no figure on one side, or that was not had alike on both, is told here; `judge` judges the figures of
-the rest.
+Which rows there are, the base's newest run says. A row that gives no figure on one side, or that was not had alike on
+both, is told here; `judge` judges the figures of the rest, against the middle one of the base's runs where `history`
+knows enough of them.
 """
 
 from __future__ import annotations
@@ -11,34 +12,36 @@ from dataclasses import dataclass
 from typing import Literal
 
 from gpubench.compare import causes, comparable, judge
+from gpubench.compare.history import History, Key, Past, by_key, history, key_of, middle
 from gpubench.compare.judge import MIN_HISTORY, Evidence
-from gpubench.errors import UsageError
 from gpubench.result import FAILED, Conditions, Record, Run
-from gpubench.suite import name_of, record_id
+from gpubench.suite import record_id
 from gpubench.verdict import Judged, Mismatch, Row, Verdict
 
 MARGIN = 0.03
-
-Key = tuple[str, Conditions]
+QUICK = "quick"
+"""The tag of a run made with --quick, which never decides."""
 
 
 @dataclass(frozen=True)
 class _Rules:
-    """What a comparison judges by. `history`: rows of the base's earlier runs and its newest, by key; `instead`:
-    what there is without enough of them, in words."""
+    """What a comparison judges by. `newest` is the base's newest run, `mismatches` why it cannot be compared with the
+    new one; `subjects` is what each run of the base differs in from that and may, by run_id; `instead` is what there is
+    without enough of a history, in words."""
 
     margin: float
     margins: Mapping[str, float]
     show: bool
-    history: Mapping[Key, Sequence[Record]]
+    newest: Run
+    mismatches: Sequence[Mismatch]
+    subjects: Mapping[str, Sequence[str]]
+    history: History
     instead: str
 
-    def evidence(self, record: Record) -> Evidence:
+    def evidence(self, record: Record, known: Sequence[Past]) -> Evidence:
         """What a row of the new run is judged by."""
         margin = judge.margin_of(record, self.margin, self.margins)
-        known = self.history.get(_key(record), ()) if self.history else ()
-        earlier = [each for each in known if each.status == "ok" and not comparable.row_mismatches(each, record)]
-        return Evidence(margin, earlier, self.instead)
+        return Evidence(margin, [past.record for past in known], self.instead)
 
 
 def compare(
@@ -50,10 +53,12 @@ def compare(
 ) -> Judged:
     """Every row of the base and of the new run once, with its verdict; in the base's order, then what is only new.
 
-    Several runs as base are its history: the one started last is the base shown. `margin` is how much worse a figure
-    may be, as a fraction: a time 1 + margin times as long, a rate 1/(1 + margin) times as high. `margins` are others
-    for the rows of a suite, of suite/benchmark or of a pattern of either; the last that fits counts. Rows that are not
-    comparable have no changes, or with `host_mismatch="warn"` their changes and still no verdict on them.
+    Several runs as base are its history. The one started last says which rows there are; a row of which MIN_HISTORY of
+    them or more have a figure is held against the middle one of these, any other against the newest. `margin` is how
+    much worse a figure may be, as a fraction: a time 1 + margin times as long, a rate 1/(1 + margin) times as high.
+    `margins` are others for the rows of a suite, of suite/benchmark or of a pattern of either; the last that fits
+    counts. Rows that are not comparable have no changes, or with `host_mismatch="warn"` their changes and still no
+    verdict on them.
     UsageError where a run holds a row twice. ValueError without a base or with a margin that is none.
     """
     for each in (margin, *(margins or {}).values()):
@@ -61,7 +66,7 @@ def compare(
             raise ValueError(f"a margin of {each}")
     bases, notes = _bases([base] if isinstance(base, Run) else base, new)
     shown = bases[-1]
-    rows_of_base, rows_of_new = _by_key(shown), _by_key(new)
+    rows_of_base, rows_of_new = by_key(shown), by_key(new)
     notes += _dropped(bases, rows_of_base, rows_of_new)
     pairs = _matched(rows_of_base, rows_of_new)
     mismatches = comparable.run_mismatches(shown, new)
@@ -69,9 +74,13 @@ def compare(
     usable = [run for run in bases if not comparable.run_mismatches(run, new)]
     if 0 < len(usable) < len(bases):
         notes.append(f"only {len(usable)} of the {len(bases)} runs of the base can be compared with the new one")
-    rules = _Rules(margin, margins or {}, host_mismatch == "warn", _history(usable), instead)
-    subject = comparable.subject(shown, new)
-    rows = [_row(old, now, mismatches, subject, rules) for old, now in pairs]
+    whole = [run for run in usable if QUICK not in run.tags]
+    if len(bases) > 1 and (quick := len(usable) - len(whole)):
+        words = "1 run of the base is a quick one" if quick == 1 else f"{quick} runs of the base are quick ones"
+        notes.append(f"{words}, of which nothing is predicted")
+    subjects = {run.run_id: comparable.subject(run, new) for run in bases}
+    rules = _Rules(margin, margins or {}, host_mismatch == "warn", shown, mismatches, subjects, history(whole), instead)
+    rows = [_row(old, now, rules) for old, now in pairs]
     return Judged(
         base_name=shown.run_id,
         new_name=new.run_id,
@@ -83,8 +92,8 @@ def compare(
             "host_mismatch": host_mismatch,
             "margins": dict(rules.margins),
             "mismatches": [str(each) for each in mismatches],
-            "quick": any("quick" in run.tags for run in (shown, new)),
-            "subject": subject,
+            "quick": any(QUICK in run.tags for run in (shown, new)),
+            "subject": subjects[shown.run_id],
         },
     )
 
@@ -93,7 +102,7 @@ def _bases(runs: Sequence[Run], new: Run) -> tuple[list[Run], list[str]]:
     """The runs of the base, the newest last, each once; the new run is no part of its own history."""
     if not runs:
         raise ValueError("no base to compare with")
-    once = {run.run_id: run for run in sorted(runs, key=lambda run: run.started_at)}
+    once = {run.run_id: run for run in sorted(runs, key=lambda run: (run.started_at, run.run_id))}
     notes = []
     if len(once) > 1 and new.run_id in once:
         del once[new.run_id]
@@ -102,7 +111,7 @@ def _bases(runs: Sequence[Run], new: Run) -> tuple[list[Run], list[str]]:
         notes.append("base and new are the same run")
     if len(once) > 1:
         words = (
-            "a difference beyond what they predict is a verdict"
+            "rows are held against the middle one; a difference beyond what they predict is a verdict"
             if len(once) >= MIN_HISTORY
             else f"{MIN_HISTORY} would tell how far one run strays from the next"
         )
@@ -113,7 +122,7 @@ def _bases(runs: Sequence[Run], new: Run) -> tuple[list[Run], list[str]]:
 def _dropped(bases: Sequence[Run], base: Mapping[Key, Record], new: Mapping[Key, Record]) -> list[str]:
     """Rows that gave a figure in an earlier run of the base, in neither its newest nor the new run: none of them is
     missed, for the newest says what there is to measure, but they are told."""
-    known = {_key(record) for run in bases[:-1] for record in run.records if record.status == "ok"}
+    known = {key_of(record) for run in bases[:-1] for record in run.records if record.status == "ok"}
     if not (count := len(known - base.keys() - new.keys())):
         return []
     words = "1 row is" if count == 1 else f"{count} rows are"
@@ -126,7 +135,7 @@ def _notes(base: Run, new: Run) -> list[str]:
     for side, run in (("base", base), ("new", new)):
         if run.status != "complete":
             notes.append(f"the {side} run is {run.status}: rows it did not reach are not in it")
-        if "quick" in run.tags:
+        if QUICK in run.tags:
             notes.append(f"the {side} run is a quick one, which never decides a build")
     return notes
 
@@ -138,22 +147,9 @@ def _notes_of(mismatches: Sequence[Mismatch], show: bool) -> list[str]:
     return [f"not comparable: {'; '.join(map(str, mismatches))}; {then}"]
 
 
-def _key(record: Record) -> Key:
-    """Suite, benchmark, parameters and the conditions asked for."""
-    return name_of(record), record.conditions
-
-
 def _id(record: Record) -> str:
     """A row's id as it is written today; in older files it has no conditions."""
     return record_id(record.suite, record.benchmark, record.params, record.conditions)
-
-
-def _by_key(run: Run) -> dict[Key, Record]:
-    found: dict[Key, Record] = {}
-    for record in run.records:
-        if found.setdefault(_key(record), record) is not record:
-            raise UsageError(f"{run.run_id}: {record.id} is in it twice")
-    return found
 
 
 def _matched(base: Mapping[Key, Record], new: Mapping[Key, Record]) -> list[tuple[Record | None, Record | None]]:
@@ -188,33 +184,30 @@ def _apart(one: Conditions, other: Conditions) -> int:
     return len(one.by_name.items() - other.by_name.items())
 
 
-def _history(runs: Sequence[Run]) -> dict[Key, list[Record]]:
-    """The rows of every run by key; empty where the runs are too few to predict anything."""
-    found: dict[Key, list[Record]] = {}
-    if len(runs) >= MIN_HISTORY:
-        for run in runs:
-            for key, record in _by_key(run).items():
-                found.setdefault(key, []).append(record)
-    return found
-
-
-def _row(
-    base: Record | None, new: Record | None, mismatches: Sequence[Mismatch], subject: Sequence[str], rules: _Rules
-) -> Row:
-    record = base or new
+def _row(newest: Record | None, new: Record | None, rules: _Rules) -> Row:
+    """What is to be said of a row that the base's newest run, the new one, or both have."""
+    record = newest or new
     assert record is not None
-    row = Row(_id(record), record.conditions.by_name, "same", None, base, new)
-    if base is None or new is None:
+    row = Row(_id(record), record.conditions.by_name, "same", None, newest, new)
+    if newest is not None:
+        row.base_run = rules.newest.run_id
+    if newest is None or new is None:
         row.verdict, row.reason = _alone(record, new is None)
         return row
-    row.subject = list(subject)
+    otherwise = [] if newest.conditions == new.conditions else comparable.asked_mismatches(newest, new)
+    measured = newest.status == new.status == "ok"
+    known = rules.history.like(new) if measured and not otherwise and not rules.mismatches else []
+    stands = middle(known) if len(known) >= MIN_HISTORY else Past(newest, rules.newest)
+    base = stands.record
+    row.base, row.base_run = base, stands.run.run_id
+    row.middle_of = len(known) if len(known) >= MIN_HISTORY else None
+    row.subject = list(rules.subjects[stands.run.run_id])
     if ran := causes.kernels(base, new):
         row.subject.append(f"kernel: {ran}")
-    otherwise = [] if base.conditions == new.conditions else comparable.asked_mismatches(base, new)
-    if not otherwise and (base.status != "ok" or new.status != "ok"):
+    if not measured and not otherwise:
         row.verdict, row.reason = without_figure(base, new)
         return row
-    row.mismatches = [*otherwise, *mismatches, *comparable.row_mismatches(base, new, mismatches)]
+    row.mismatches = [*otherwise, *rules.mismatches, *comparable.row_mismatches(base, new, rules.mismatches)]
     reason = judge.invalid(base, new)
     if row.mismatches:
         row.verdict, row.reason = "not comparable", "; ".join(map(str, row.mismatches))
@@ -223,7 +216,7 @@ def _row(
         row.verdict, row.reason = "invalid", reason
     else:
         row.changes = judge.changes(base, new)
-        row.verdict, row.reason = judge.judge(row.changes, new, rules.evidence(new))
+        row.verdict, row.reason = judge.judge(row.changes, new, rules.evidence(new, known))
     if row.verdict != "same":
         row.hints = causes.hints(base, new)
     return row

@@ -16,7 +16,7 @@ from gpubench.model.matmul_time import Factor, Product, Time
 from gpubench.result import FAILED, Record
 from gpubench.stats import percentile, ratio_interval, trusted_median
 from gpubench.telemetry import SM_CLOCK, held_mhz
-from gpubench.units import format_duration, three_digits
+from gpubench.units import format_duration, format_half_width, three_digits
 
 FULL_WARP, WHOLE = 32, 0.97
 """Lanes of a warp, and the share of them from which a warp does not diverge."""
@@ -226,7 +226,7 @@ def _doubts(case: Case) -> Iterator[Reason]:
         summary = record.summary
         known = summary is not None and summary.low_ns is not None and summary.high_ns is not None
         half = (summary.high_ns - summary.low_ns) / 2 / case.ns if known else None  # type: ignore[union-attr, operator]
-        within = f"the median is known to ±{100 * half:.1f} %, " if half is not None else ""
+        within = f"the median is known to ±{format_half_width(100 * half)}, " if half is not None else ""
         yield Reason("in doubt", f"noisy: {within}samples spread over {100 * spread(record):.0f} % (p10 to p90)")
     if "analogue" in record.flags:
         yield Reason("in doubt", "a CPU's analogue of the kernel, another program than a GPU's")

@@ -37,6 +37,8 @@ NAIVE = ("naive", "naive-separate", "naive-masked")
 """Attention by its definition: the scale folded into Q; a step of its own; and a mask besides."""
 BACKWARD_HALVES = 5
 """Flops of the backward pass over those of the forward pass, in halves."""
+CONVENTION = f"flops: of two products, 4×batch×heads×n²×d; half if causal; {1 + BACKWARD_HALVES / 2:g}× with gradients"
+"""What a rate of attention counts, for whoever reads one."""
 FLOAT = 4
 """Bytes of a float32, in which torch's own definition ("math") has its scores, whatever the operands are."""
 PRODUCT = "dP ∘ P"

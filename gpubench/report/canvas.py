@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, floor, log10
 
-from gpubench.report.words import SEPARATOR, plain
+from gpubench.report.words import ASCII, SEPARATOR, plain
 
 PREFIXES = ((1e18, "E"), (1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
 MARKS = "●■▲◆○□△+·"
@@ -21,7 +21,7 @@ COLOURS = (33, 208, 35, 170, 44, 178, 125, 67, 245)
 LINE_COLOUR = 245
 
 _UNBROKEN = "\xa0"
-_ASCII = str.maketrans("│┤└─┬╌┊╱·→…–━", "|++-+-:/->~-=")
+_ASCII = str.maketrans({**ASCII, **dict(zip("│┤└─┬╌┊╱·→…–━", "|++-+-:/->~-=", strict=True))})
 
 
 @dataclass(frozen=True)
@@ -168,8 +168,9 @@ def paint(text: str, colour: int | None) -> str:
 
 
 def to_ascii(text: str) -> str:
-    """Frame and separators in plain ASCII; any other character outside it becomes a question mark."""
-    return text.replace("µ", "u").translate(_ASCII).encode("ascii", "replace").decode()
+    """Frame and separators in plain ASCII, each in as many columns, and our other signs; any other character outside it
+    becomes a question mark."""
+    return text.translate(_ASCII).encode("ascii", "replace").decode()
 
 
 def clip(text: str, width: int) -> str:

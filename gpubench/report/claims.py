@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from gpubench.claims.judge import counted, limit_words, words_of
 from gpubench.claims.statements import Statement
 from gpubench.finding import TIMES, Estimate
-from gpubench.report.words import SEPARATOR, device_name, plain
+from gpubench.report.words import SEPARATOR, device_name, plain, typed
 from gpubench.result import Record, Run
 from gpubench.units import exact_digits, format_duration, format_rate, three_digits
 
@@ -28,11 +28,15 @@ Judged = Mapping[str, Any]
 
 
 def table(
-    run: Run, judged: Sequence[Judged], statements: Mapping[str, Statement], rules: Container[str]
+    run: Run,
+    judged: Sequence[Judged],
+    statements: Mapping[str, Statement],
+    rules: Container[str],
+    word: str = "",
 ) -> RenderableType:
     """The scoreboard: a row for each claim that was judged, by section, and a line for each suite that was not run.
 
-    `rules` are the claims that this version has a rule for.
+    `rules` are the claims that this version has a rule for, `word` how the run is typed where it is not the latest.
     """
     from rich.console import Group as Renderables
     from rich.text import Text
@@ -54,15 +58,16 @@ def table(
             cells = (*headline(claim), _control(claim), claim["verdict"], claim["proof"] or "")
             grid.add(plain(claim["id"]), plain(short), *map(plain, cells))
         parts += [grid, Text("")]
-    lines = [*_reasons(judged), *_not_run({str(each["id"]) for each in judged}, statements, rules)]
+    lines = [*_reasons(judged), *_not_run({str(each["id"]) for each in judged}, statements, rules, word)]
     return Renderables(*parts, *map(Text, lines))
 
 
-def claims_line(run: Run) -> list[str]:
-    """The line at the end of a run whose suites settle claims: `claims: 9 hold · 1 partly …`."""
+def claims_line(run: Run, word: str = "") -> list[str]:
+    """The line at the end of a run whose suites settle claims: `claims: 9 hold · 1 partly …`. `word` is how the run is
+    typed where it is not the latest."""
     if not run.claims:
         return []
-    return [f"claims: {SEPARATOR.join(counts(run.claims))}; gpubench claims"]
+    return [f"claims: {SEPARATOR.join(counts(run.claims))}; {typed('claims', word)}"]
 
 
 def counts(judged: Sequence[Judged]) -> list[str]:
@@ -118,7 +123,7 @@ def _reasons(judged: Sequence[Judged]) -> list[str]:
     return [f"{verdict}{', '.join(ids)}: {reason}" for (verdict, reason), ids in found.items()]
 
 
-def _not_run(done: set[str], statements: Mapping[str, Statement], rules: Container[str]) -> list[str]:
+def _not_run(done: set[str], statements: Mapping[str, Statement], rules: Container[str], word: str) -> list[str]:
     """A line for each suite that would settle more, one for what waits for a suite, one for what cannot be tested."""
     there = [each for each in statements.values() if each.id not in done]
     lines = []
@@ -128,7 +133,7 @@ def _not_run(done: set[str], statements: Mapping[str, Statement], rules: Contain
     if waiting := [each.id for each in there if each.untested is None and each.id not in rules]:
         lines.append(f"no rule in this version: {', '.join(waiting)}")
     if untested := [each.id for each in there if each.untested is not None]:
-        lines.append(f"not testable: {', '.join(untested)}: gpubench claims {untested[0]} says why")
+        lines.append(f"not testable: {', '.join(untested)}: {typed('claims', word, untested[0])} says why")
     return lines
 
 

@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Sequence
 from datetime import datetime
+from pathlib import Path
 
 from gpubench.report.claims import claims_line
 from gpubench.report.rows import Group, dtype_of, groups, is_wrong, number, percent_of_ceiling, ranked, statuses
 from gpubench.report.sustained import sustained_lines
 from gpubench.report.sweep import Sweep, largest_drop, sweeps
 from gpubench.report.ways import errors
-from gpubench.report.words import SEPARATOR, conditions_words, counted, device_name, device_word, plain, short_dtype
-from gpubench.result import FAILED, Run
+from gpubench.report.words import (
+    SEPARATOR,
+    conditions_words,
+    counted,
+    device_name,
+    device_word,
+    plain,
+    short_dtype,
+    typed,
+)
+from gpubench.result import FAILED, Record, Run
 from gpubench.units import format_duration, format_rate, three_digits
 
 LINES = 6
@@ -21,15 +33,17 @@ WORTH_SAYING = 1.1
 """A drop by a smaller factor is no news."""
 
 
-def closing_lines(run: Run, path_text: str) -> list[str]:
-    """The end-of-run lines, without markup; `path_text` is where the run was saved, as the user is to read it."""
-    ending = [f"saved {path_text}", f"next  {SEPARATOR.join(_next(run))}"]
-    return [*summary_lines(run), *ending]
+def closing_lines(run: Run, path_text: str, word: str = "", asked: Sequence[str] = ()) -> list[str]:
+    """The end-of-run lines, without markup; `path_text` is where the run was saved, as the user is to read it, `word`
+    how it is typed as RUN, empty for the latest, which commands take by themselves; `asked` are the words it was asked
+    for by."""
+    ending = [f"saved {path_text}", f"next  {SEPARATOR.join(_next(run, word, asked))}"]
+    return [*summary_lines(run, word), *ending]
 
 
-def summary_lines(run: Run) -> list[str]:
+def summary_lines(run: Run, word: str = "") -> list[str]:
     """What was measured, the best and the largest drop of each benchmark, what the claims come to."""
-    return [_headline(run), *_findings(run), *claims_line(run)]
+    return [_headline(run), *_findings(run, word), *claims_line(run, word)]
 
 
 def _headline(run: Run) -> str:
@@ -66,7 +80,7 @@ def took(run: Run) -> str:
     return f"{minutes} min {rest} s" if minutes else f"{rest} s"
 
 
-def _findings(run: Run) -> list[str]:
+def _findings(run: Run, word: str) -> list[str]:
     """One line per benchmark: its best row and its largest drop; where there is no number at all, why. Benchmarks about
     how to measure share a line, which says how far off their wrong rows are."""
     if not run.records:
@@ -77,9 +91,10 @@ def _findings(run: Run) -> list[str]:
     lines = ([_astray(astray)] if astray else []) + best
     held = sustained_lines(run)
     if len(held) > LINES:
-        held[LINES - 1 :] = [f"and {counted(len(held) - LINES + 1, 'more sustained row')}: gpubench show --all"]
+        more = counted(len(held) - LINES + 1, "more sustained row")
+        held[LINES - 1 :] = [f"and {more}: {typed('show', word, '--all')}"]
     if len(lines) > LINES:
-        lines[LINES - 1 :] = [f"and {counted(len(lines) - LINES + 1, 'more benchmark')}: gpubench show"]
+        lines[LINES - 1 :] = [f"and {counted(len(lines) - LINES + 1, 'more benchmark')}: {typed('show', word)}"]
     return [*lines, *held] or [_nothing(run)]
 
 
@@ -123,28 +138,45 @@ def _nothing(run: Run) -> str:
     return f"no case gave a number: {plain(first.id)}: {first.status}: {plain(first.reason or 'no reason given')}"
 
 
-def _next(run: Run) -> list[str]:
+def _next(run: Run, word: str, asked: Sequence[str]) -> list[str]:
     """Commands that make sense now."""
     failed = next((record for record in run.records if record.status in ("error", "incorrect")), None)
     commands = []
     if any(number(record) is not None and record.metric("flops") for record in run.records):
-        commands.append("gpubench roofline")
-    if (fell := _fell(run)) is not None:
-        commands.append(f"gpubench explain latest -p {fell}")
+        commands.append(typed("roofline", word))
+    if fell := _fell(run):
+        commands.append(typed("explain", word or "latest", *fell))
     if any(number(record) is not None for record in run.records):
-        commands.append("gpubench show --all")
+        commands.append(typed("show", word, "--all"))
     if failed is not None:
-        group = next(group for group in groups(run) if failed in group.records)
-        under = {name: value for name, value in failed.conditions.by_name.items() if name in group.conditions}
-        named = {**failed.params, **under, **failed.conditions.unusual}
-        params = [f"-p {name}={value}" for name, value in named.items() if name not in group.following]
-        words = " ".join(["gpubench run", f"{failed.suite}/{failed.benchmark}", *params, "--debug"])
-        commands.append(plain(words))
-    return commands or ["gpubench list"]
+        commands.append(_again(run, failed, asked))
+    return commands or [typed("list")]
 
 
-def _fell(run: Run) -> str | None:
-    """The row after the largest drop of the run's only sweep, as it is typed after -p; None where none is worth it."""
+def _fell(run: Run) -> list[str]:
+    """The row after the largest drop of the run's only sweep, as CASE and -p are typed; empty where none is worth it,
+    or no words mean that row alone."""
     found = sweeps(run, least=2)
     drop = largest_drop(found[0]) if len(found) == 1 else None
-    return None if drop is None or drop[2] < WORTH_SAYING else f"{found[0].axis}={drop[1]}"
+    if drop is None or drop[2] < WORTH_SAYING:
+        return []
+    sweep, size = found[0], f"{found[0].axis}={drop[1]}"
+    alike = [record for record in run.records if record.params.get(sweep.axis) == drop[1]]
+    if len(alike) == 1:
+        return ["-p", size]
+    alike = [record for record in alike if sweep.group.path == f"{record.suite}/{record.benchmark}"]
+    return [sweep.group.path, "-p", size] if len(alike) == 1 else []
+
+
+def _again(run: Run, failed: Record, asked: Sequence[str]) -> str:
+    """The command that measures a row again on the same device and says all that there is to say of it. A suite that
+    was asked for as a file has no other name."""
+    group = next(group for group in groups(run) if failed in group.records)
+    under = {name: value for name, value in failed.conditions.by_name.items() if name in group.conditions}
+    named = {**failed.params, **under, **failed.conditions.unusual}
+    params = [f"-p {name}={value}" for name, value in named.items() if name not in group.following]
+    device = run.settings.get("device", {})
+    chosen = [f"--device {device['value']}"] if device.get("origin") == "--device" else []
+    files = {Path(word).stem.replace("_", "-"): shlex.quote(word) for word in asked if word.endswith(".py")}
+    what = files.get(failed.suite, f"{failed.suite}/{failed.benchmark}")
+    return typed("run", what, *params, *chosen, "--debug")

@@ -20,7 +20,7 @@ from gpubench.report.grid import Column, Grid
 from gpubench.report.rows import groups_of, number
 from gpubench.report.words import SEPARATOR, conditions_words, counted, device_name, plain
 from gpubench.result import Record, Run
-from gpubench.units import format_duration, format_rate, three_digits
+from gpubench.units import format_duration, format_half_width, format_rate, three_digits
 from gpubench.verdict import FAILING, Change, Judged, Row
 
 ROWS = 24
@@ -192,8 +192,7 @@ def change_words(change: Change) -> str:
     words = signed_percent(change.ratio - 1)
     if change.low is None or change.high is None:
         return words
-    half = 50 * (change.high - change.low)
-    return f"{words} ± {'<0.1' if half < 0.1 else f'{half:.1f}' if half < 10 else three_digits(half)}"
+    return f"{words} ± {format_half_width(50 * (change.high - change.low)).removesuffix(' %')}"
 
 
 def signed_percent(share: float) -> str:

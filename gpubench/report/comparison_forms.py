@@ -84,7 +84,8 @@ def to_json(judged: Judged, failing: Iterable[Row]) -> dict[str, Any]:
     `counts`, of each verdict there is; `notes`; `details`, among them `exit_code` and `fail_on`; `rows`, worst first.
     A row has `id`, `conditions`, `verdict`, `fails` (the build), `reason`, `mismatches`, `subject`, `hints`, `changes`
     (a metric each: `ratio` is new/base, with `low` and `high` where its interval is known, `loss` is ln of how much
-    worse) and both sides, null where there is none; one measured in pairs also has `paired`, see `gpubench.ab.judge`.
+    worse), both sides, null where there is none, the `base_run` that the base is of and of how many runs it is the
+    middle one, `middle_of`; one measured in pairs also has `paired`, see `gpubench.ab.judge`.
     """
     fails = {id(row) for row in failing}
     counts = {verdict: count for verdict in comparison.ORDER if (count := judged.count(verdict))}
@@ -114,6 +115,8 @@ def _row(row: Row, fails: bool) -> dict[str, Any]:
         "hints": list(row.hints),
         "changes": [_change(change) for change in row.changes],
         **({"paired": row.paired} if row.paired else {}),
+        "base_run": row.base_run,
+        "middle_of": row.middle_of,
         "base": _record(row.base),
         "new": _record(row.new),
     }
@@ -202,8 +205,7 @@ def workflow_error(message: str) -> str:
 def _annotation(row: Row, name: str, fails: bool) -> str:
     _, _, change, _ = comparison.cells(row)
     text = ": ".join(part for part in (f"{name} {change}".strip(), plain(row.reason or "")) if part)
-    title = _property(f"gpubench {row.verdict}")
-    return f"::{'error' if fails else 'warning'} title={title}::{_data(text)}"
+    return f"::{'error' if fails else 'warning'} title=gpubench {row.verdict}::{_data(text)}"
 
 
 def _data(text: str) -> str:
@@ -215,10 +217,6 @@ def _cut(text: str, most: int) -> str:
     """The text, or as much of it as so many bytes hold, with a mark where it was cut."""
     known = text.encode()
     return text if len(known) <= most else known[: most - 3].decode(errors="ignore") + "…"
-
-
-def _property(text: str) -> str:
-    return _data(text).replace(":", "%3A").replace(",", "%2C")
 
 
 def junit(judged: Judged, failing: Iterable[Row]) -> str:

@@ -60,6 +60,8 @@ def _words(row: Row) -> set[str]:
 def why(judged: Judged, row: Row) -> str:
     """The long text of one row, with a final newline; without markup, and with nothing in it that moves a cursor."""
     lines = [comparison.where(row), *_item("verdict", _verdict(judged, row))]
+    if row.middle_of is not None:
+        lines += _item("base", f"the middle one of {row.middle_of} runs, {row.base_run}")
     for change in row.changes:
         figures = [comparison.quantity(value, change.unit) for value in (change.base, change.new)]
         better = "not judged" if change.direction == "none" else f"{change.direction} is better"

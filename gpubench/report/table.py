@@ -11,6 +11,7 @@ from rich.text import Text
 from gpubench import yardstick
 from gpubench.energy import is_of_hot_calls
 from gpubench.model import catalog
+from gpubench.model.attention_traffic import CONVENTION
 from gpubench.report.grid import Column, Grid
 from gpubench.report.rows import Group, ceiling_of, groups, is_wrong, number, percent_of_ceiling, select, statuses
 from gpubench.report.sustained import limit_words
@@ -19,7 +20,7 @@ from gpubench.report.ways import error_words, lessons
 from gpubench.report.words import SEPARATOR, counted, device_name, plain
 from gpubench.result import FAILED, Record, Run
 from gpubench.telemetry import beside_mhz, held_mhz
-from gpubench.units import format_duration, format_rate, three_digits
+from gpubench.units import format_duration, format_half_width, format_rate
 
 ROWS = 24
 REASONS = 6
@@ -29,6 +30,8 @@ RIGHT = frozenset({"time", "rate", "SM clock", "power", "energy", "of ceiling", 
 """Columns of numbers."""
 OPTIONAL = frozenset({"SM clock", "power", "energy", "of sheet"})
 """Columns left out where the terminal is too narrow."""
+ATTENTION = frozenset({"attention", "attention-kernels"})
+"""Suites that count the flops of attention, whose number is a convention."""
 HOT_MARK = " (hot)"
 """Behind an energy of hot calls, in the row of cold ones."""
 
@@ -174,8 +177,7 @@ def time_words(record: Record) -> str:
     words = format_duration(summary.median_ns)
     if summary.low_ns is None or summary.high_ns is None or summary.median_ns <= 0:
         return words
-    half = 50 * (summary.high_ns - summary.low_ns) / summary.median_ns
-    return f"{words} ± {'<0.1' if half < 0.1 else f'{half:.1f}' if half < 10 else three_digits(half)} %"
+    return f"{words} ± {format_half_width(50 * (summary.high_ns - summary.low_ns) / summary.median_ns)}"
 
 
 def status_words(record: Record) -> str:
@@ -184,10 +186,16 @@ def status_words(record: Record) -> str:
 
 
 def notes(block: Sequence[Group]) -> list[str]:
-    """The lines below a table: what rows that are wrong on purpose teach, `reasons`, and what a mark means."""
+    """The lines below a table: which flops a rate of attention counts, what rows that are wrong on purpose teach,
+    `reasons`, and what a mark means."""
+    metrics = [number(record) for group in block if group.suite in ATTENTION for record in group.records]
+    counting = any(metric is not None and metric.unit == "FLOP/s" for metric in metrics)
     marked = any(energy_words(record).endswith(HOT_MARK) for group in block for record in group.records)
-    lines = [line for group in block for line in (*lessons(group), *reasons(block, group))]
-    return [*lines, f"energy{HOT_MARK}: of hot calls, back to back, beside the time of a cold one"] if marked else lines
+    return [
+        *([CONVENTION] if counting else []),
+        *(line for group in block for line in (*lessons(group), *reasons(block, group))),
+        *([f"energy{HOT_MARK}: of hot calls, back to back, beside the time of a cold one"] if marked else []),
+    ]
 
 
 def reasons(block: Sequence[Group], group: Group) -> list[str]:

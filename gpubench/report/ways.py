@@ -33,6 +33,8 @@ def errors(group: Group) -> list[tuple[Record, float]]:
 
 def error_words(group: Group, record: Record) -> str:
     """How far off a wrong row is, in three digits: 0.118×. Empty for every other row."""
+    if not is_wrong(record):
+        return ""
     return next((f"{three_digits(ratio)}×" for wrong, ratio in errors(group) if wrong is record), "")
 
 

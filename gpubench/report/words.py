@@ -17,6 +17,12 @@ SHORT_DTYPE: Mapping[str, str] = {
     "float8_e4m3fn": "fp8",
 }
 
+ASCII: Mapping[str, str] = {
+    "·": "-", "±": "+-", "×": "x", "µ": "u", "→": "->", "←": "<-", "…": "...", "–": "-", "—": "-", "‖": "|", "─": "-",
+    "│": "|", "≤": "<=", "≥": ">=", "°": " deg ", "²": "^2",
+}  # fmt: skip
+"""What is written in place of our own signs where an encoding lacks them; of other characters a question mark."""
+
 _FOLDERS = re.compile(r"(?<!\S)(?:~|[A-Za-z]:)?[/\\]\S*[/\\]")
 _BUT_ONE = re.compile(r"(?<!\S)(?:~|[A-Za-z]:)?[/\\]\S*[/\\](?=[^/\\\s]+[/\\])")
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]<>#|~])")
@@ -64,6 +70,11 @@ def conditions_by_name(asked: Iterable[Conditions]) -> dict[str, str]:
 def counted(count: int, noun: str) -> str:
     """1 case, 2 cases."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def typed(command: str, *words: str) -> str:
+    """A command of ours as it is typed, on one line; empty words are left out."""
+    return plain(" ".join(filter(None, ("gpubench", command, *words))))
 
 
 def unplaced(base: str, new: str) -> tuple[str, str]:

@@ -158,8 +158,12 @@ class Baselines:
 
 
 def read(path: Path) -> Run:
-    """The run of a baseline's file."""
-    return runfile.decode(jsonfile.read_bytes(path), jsonfile.shown(path))
+    """The run of a baseline's file. UsageError where it is damaged, as by a merge, or where git keeps it elsewhere."""
+    try:
+        return runfile.decode(jsonfile.read_bytes(path), jsonfile.shown(path))
+    except UsageError as error:
+        again = f"the file from git again, git lfs pull, or gpubench baseline save {path.parent.name} RUN --replace"
+        raise UsageError(error.message, again) from None
 
 
 def fingerprint_of(run: Run | None) -> str | None:

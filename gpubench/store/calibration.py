@@ -177,5 +177,5 @@ def _from_json(value: Any, where: str) -> Calibration:
             None if aa is None else Equal(**aa | {"outcomes": [Outcome(**each) for each in aa["outcomes"]]}),
             None if inject is None else Slower(**inject | {"injected": [Injected(**i) for i in inject["injected"]]}),
         )
-    except (TypeError, KeyError, AttributeError, ValueError) as error:
+    except (TypeError, KeyError, AttributeError) as error:
         raise UsageError(f"{where}: a broken calibration: {error}", f"remove {where}") from None

@@ -216,6 +216,8 @@ class Store:
         if match is None:
             raise UsageError(f"no run {word!r}: N of latest~N is a whole number", "such as latest~1")
         back, runs = int(match[1] or 0), self.runs()
+        if self.folder.exists() and not self.folder.is_dir():
+            raise UsageError(f"no run is stored in {jsonfile.shown(self.folder)}: it is no folder", "--results DIR")
         if not runs:
             raise NothingMeasured(f"no run is stored in {jsonfile.shown(self.folder)}", "gpubench run")
         if back >= len(runs):

@@ -288,7 +288,9 @@ def _give_counters(records: list[Any], value: Any, place: str) -> None:
 def _check_target(path: Path, replace: bool) -> None:
     name = jsonfile.shown(path)
     if not path.name.endswith((".json", ".json.gz")):
-        raise UsageError(f"cannot save a run as {name}: its name must end in .json or .json.gz", f"-o {path.name}.json")
+        raise UsageError(
+            f"cannot save a run as {name}: its name must end in .json or .json.gz", f"-o {path.name or 'run'}.json"
+        )
     try:
         mode = path.stat().st_mode
     except (OSError, ValueError):  # not there; or no such path can be, which creating the journal will say

@@ -57,19 +57,20 @@ def test_one_run_a_side_suspects_nothing_where_nothing_changed(noise: float) -> 
 @pytest.mark.parametrize("runs", [5, 8, 20])
 @pytest.mark.parametrize("noise", [0.001, 0.005, 0.0075, 0.02])
 def test_a_history_calls_a_regression_where_nothing_changed_in_a_percent_at_most(runs: int, noise: float) -> None:
-    """At 2 % of noise, more than a GPU at rest shows, the interval holds what the margin does not."""
+    """At 2 % of noise, more than a GPU at rest shows, the interval alone errs: in 2.5 % of rows either way, and what
+    chance makes of that."""
     source = random.Random(runs)
     rows = ROWS // 5
     bases = [noisy_run(source, noise, day, rows=rows) for day in range(runs)]
     found = shares(compare(bases, noisy_run(source, noise, 30, rows=rows)))
-    limit = 0.01 if noise <= 0.0075 else 0.025
+    limit = 0.01 if noise <= 0.0075 else 0.025 + 3 * math.sqrt(0.025 / rows)
     assert found["regression"] <= limit
     assert found["improvement"] <= limit
 
 
 @pytest.mark.parametrize("runs", [5, 8, 20])
 def test_without_a_margin_the_interval_alone_errs_as_often_as_it_says(runs: int) -> None:
-    """95 % of new runs lie within: 2.5 % are worse and beyond, of which a few are no worse than the newest base."""
+    """95 % of new runs lie within: 2.5 % are worse and beyond, of which a few are no worse than the middle base."""
     source = random.Random(100 + runs)
     rows = ROWS // 4
     bases = [noisy_run(source, 0.005, day, rows=rows) for day in range(runs)]
@@ -89,6 +90,27 @@ def test_a_loss_of_five_percent_is_seen(noise: float, runs: int, least: float) -
     assert found["regression"] >= least
     assert found["regression"] + found["suspect"] >= 0.95
     assert found["improvement"] == found["better"] == 0
+
+
+@pytest.mark.parametrize(
+    ("noise", "runs", "regression", "missed"),
+    [
+        (0.0075, 5, 0.981, 0.006),
+        (0.01, 5, 0.888, 0.034),
+        (0.01, 10, 0.961, 0.024),
+        (0.02, 5, 0.391, 0.192),
+        (0.02, 10, 0.536, 0.173),
+    ],
+)
+def test_how_many_losses_of_five_percent_are_seen_where_noise_is_wide(
+    noise: float, runs: int, regression: float, missed: float
+) -> None:
+    """The table of docs/selfcheck.md."""
+    source = random.Random(200 + runs)
+    bases = [noisy_run(source, noise, day, rows=3000) for day in range(runs)]
+    found = shares(compare(bases, noisy_run(source, noise, 30, 0.05, 3000)))
+    assert found["regression"] == pytest.approx(regression, abs=0.001)
+    assert 1 - found["regression"] - found["suspect"] == pytest.approx(missed, abs=0.001)
 
 
 @pytest.mark.parametrize("n", [5, 8, 20])
@@ -161,12 +183,12 @@ def gated(seed: int, kind: str, runs: int = 5, rows: int = ROWS // 4, one: bool 
 @pytest.mark.parametrize(
     ("kind", "one", "compared", "checked"),
     [
-        ("0.01", False, (0.002, 0.018), (0.0, 0.003)),
-        ("0.02", False, (0.018, 0.134), (0.001, 0.068)),
-        ("tails", False, (0.004, 0.009), (0.0, 0.004)),
-        ("modes", False, (0.066, 0.073), (0.009, 0.010)),
-        ("halves", False, (0.015, 0.235), (0.010, 0.162)),
-        ("0.002", True, (0.017, 0.005), (0.016, 0.004)),
+        ("0.01", False, (0.002, 0.002), (0.0, 0.0)),
+        ("0.02", False, (0.019, 0.077), (0.002, 0.014)),
+        ("tails", False, (0.004, 0.001), (0.0, 0.0)),
+        ("modes", False, (0.071, 0.094), (0.009, 0.012)),
+        ("halves", False, (0.017, 0.239), (0.012, 0.164)),
+        ("0.002", True, (0.017, 0.001), (0.015, 0.001)),
     ],
 )
 def test_the_rates_of_noise_that_is_not_what_the_rules_assume(

@@ -25,8 +25,15 @@ for name in baseline device margin fail-on max-time base; do
 done
 read -r -a words <<<"${INPUT_WORDS//[[:space:]]/ }" # split at spaces, and nothing else is done to them
 
-code=0
-"$INPUT_COMMAND" check "${flags[@]}" -- ${words[@]+"${words[@]}"} || code=$?
+# Who cancels a job signals the first process of its step alone: passed on, so that what was measured is saved.
+"$INPUT_COMMAND" check "${flags[@]}" -- ${words[@]+"${words[@]}"} &
+child=$!
+trap 'asked=1; kill -TERM "$child" || true' INT TERM
+asked=1
+while [[ -n $asked ]]; do # a signal ends the waiting, not what is waited for
+  asked='' code=0
+  wait "$child" || code=$?
+done
 
 output() {
   if [[ -e $INPUT_FOLDER/$2 ]]; then printf '%s=%s\n' "$1" "$INPUT_FOLDER/$2"; else printf '%s=\n' "$1"; fi

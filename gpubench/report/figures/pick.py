@@ -9,7 +9,7 @@ from gpubench.report.figures.shapes import Facts, Point, Quantity, Role, Series,
 from gpubench.report.rows import Group, best_ceiling, groups, is_wrong
 from gpubench.report.words import plain
 from gpubench.result import Record, Run
-from gpubench.units import format_duration
+from gpubench.units import format_duration, format_half_width
 
 Value = Callable[[Record], float | None]
 """What is shown of a row, in base units; None where the row has none."""
@@ -101,8 +101,8 @@ def facts(row: Record, name: str, value: float, unit: str) -> Facts:
     if summary is not None and unit != "ns":
         told.append(("time", format_duration(summary.median_ns)))
     if summary is not None and summary.low_ns is not None and summary.high_ns is not None and summary.median_ns > 0:
-        half = 50 * (summary.high_ns - summary.low_ns) / summary.median_ns
-        told.append(("median known to", f"± {half:.2g} %, {summary.n} samples"))
+        half = format_half_width(50 * (summary.high_ns - summary.low_ns) / summary.median_ns)
+        told.append(("median known to", f"± {half}, {summary.n} samples"))
     if row.flags:
         told.append(("marked", ", ".join(row.flags)))
     return tuple(told)

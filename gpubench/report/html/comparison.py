@@ -45,7 +45,7 @@ SHOWN, SAID = 24, 12
 MATCHED = (
     "Rows are matched by suite, benchmark, parameters and the conditions asked for. With one run a side a loss beyond "
     "the margin is suspect, no more: two runs of the same thing may differ as much. With five runs of the base or more "
-    "it is held against what these predict."
+    "it is held against the middle one of these, and against what they predict."
 )
 FACTS = ("device", "software", "host")
 """Parts of a run that hold facts of its machine."""
