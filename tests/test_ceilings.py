@@ -9,7 +9,7 @@ from builders import make_bandwidth, make_ceilings, make_record
 
 from gpubench import ceilings
 from gpubench.discovery import Library
-from gpubench.plan import cases, select
+from gpubench.plan import Selected, cases, select
 from gpubench.result import Ceiling, Conditions, Record
 from gpubench.suite import Axis
 
@@ -100,6 +100,33 @@ def test_a_roof_of_dram_is_the_slope_of_the_best_stream() -> None:
     assert roof.value > ceilings.from_records([*slow, *fast], WHEN)[0].value
 
 
+def test_no_rate_stands_for_dram_where_there_is_a_slope() -> None:
+    rows = [stream(2048, 480_000), stream(8192, 1_990_000)]
+    (roof,) = ceilings.from_records(rows, WHEN, CACHE)
+    assert roof.value == pytest.approx(6144 * 2**20 / 1_510_000e-9, rel=1e-9)
+    assert roof.value < 2048 * 2**20 / 480_000e-9, "what the shorter one reached"
+    assert ceilings.from_records(rows[::-1], WHEN, CACHE) == [roof], "in whatever order they were measured"
+
+
+def test_a_stream_of_another_memory_has_no_slope() -> None:
+    rows = [stream(2048, 480_000), stream(8192, 1_990_000)]
+    for row in rows:
+        assert row.work is not None
+        row.work.level = "shared"
+    assert ceilings.from_records(rows, WHEN, CACHE)[0].slope_from is None
+
+
+def test_two_rows_of_one_size_make_no_slope_though_one_took_longer() -> None:
+    rows = [stream(8192, 2_000_000), stream(8192, 2_100_000)]
+    (roof,) = ceilings.from_records(rows, WHEN, CACHE)
+    assert roof.value == pytest.approx(8192 * 2**20 / 2_000_000e-9)
+
+
+def test_a_stream_just_long_enough_beside_the_cache_makes_one() -> None:
+    (roof,) = ceilings.from_records([stream(960, 240_000), stream(3840, 960_000)], WHEN, CACHE)
+    assert roof.slope_from is not None
+
+
 def test_sizes_of_different_streams_make_no_slope() -> None:
     rows = [stream(2048, 480_000), stream(8192, 1_990_000, unroll=8), stream(8192, 1_990_000, benchmark="torch-sum")]
     (roof,) = ceilings.from_records(rows, WHEN, CACHE)
@@ -139,6 +166,8 @@ def test_a_roof_is_its_second_measurement_unless_that_was_disturbed() -> None:
     )
     second = [replace(copy, value=99.5), replace(write, value=60.0)]
     assert ceilings.settled([copy, write, peak], second) == [second[0], write, peak]
+    at_the_edge = [replace(copy, value=97.5), replace(write, value=96.5), replace(peak, value=101.0)]
+    assert ceilings.settled([copy, write, peak], at_the_edge) == [at_the_edge[0], write, at_the_edge[2]]
 
 
 def test_of_two_of_a_name_the_higher() -> None:
@@ -191,13 +220,28 @@ def test_what_is_measured_again_is_cold_and_in_bursts() -> None:
 
 def test_missing_roofs_are_cold_and_in_bursts_whatever_is_planned(monkeypatch: pytest.MonkeyPatch) -> None:
     library = Library()
-    for benchmark in library.suite("bandwidth").benchmarks.values():
+    for benchmark in [*library.suite("bandwidth").benchmarks.values(), *library.suite("peak").benchmarks.values()]:
         monkeypatch.setitem(benchmark.conditions, "cache", Axis(["cold", "hot"]))  # type: ignore[index]
     planned = cases(select(["matmul-sweep"], library), "cuda", conditions={"cache": "hot", "load": "sustained"})
     todo = ceilings.missing(library, "cuda", planned, [])
     assert {case.conditions for case in todo} == {Conditions()}
     assert {case.benchmark for case in todo} > {"matmul", "read", "copy"}
     assert not {case.id for case in todo} & {case.id for case in planned}
+
+
+def test_missing_roofs_are_of_the_sizes_that_their_plan_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    library = Library()
+    planned = cases(select(["matmul-sweep"], library), "cuda")
+    quick = library.suite("peak").benchmarks["matmul"].axes["shape"].quick
+
+    def shapes() -> list[object]:
+        todo = ceilings.missing(library, "cuda", planned, [])
+        return [case.params["shape"] for case in todo if case.benchmark == "matmul"]
+
+    assert shapes() == list(quick or [])
+    asked = [Selected(library.suite("peak").benchmarks["matmul"], {"shape": ["8192x8192x8192"]})]
+    monkeypatch.setattr(ceilings, "select", lambda words, library: asked)
+    assert shapes() == ["8192x8192x8192"]
 
 
 def test_no_roof_of_a_format_that_a_cpu_emulates() -> None:

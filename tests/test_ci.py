@@ -131,7 +131,8 @@ def test_a_build_that_got_slower_fails_with_the_code_of_the_check(project: Proje
 
 def test_a_build_without_a_baseline_says_so_and_has_no_files(runner: Runner) -> None:
     (runner.folder / "gpubench-check").mkdir()
-    (runner.folder / "gpubench-check" / "comparison.json").write_text("of an earlier build")
+    for name in ("run.json", "comparison.json", "comparison.md", "junit.xml"):
+        (runner.folder / "gpubench-check" / name).write_text("of an earlier build")
     done = runner(words=PACED, device="fake", baseline="nightly")
     assert done.returncode == Exit.NOTHING
     assert runner.outputs == {"exit-code": "5", "run": "", "comparison": "", "junit": ""}

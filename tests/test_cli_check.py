@@ -66,6 +66,7 @@ def test_what_is_as_it_was_passes(project: Project) -> None:
     assert (done.returncode, "5 matched · 5 same" in done.stdout) == (0, True)
     (run,) = saved(project.folder)
     assert len(run["records"]) == 5
+    assert run["settings"]["ceilings"]["value"] == "none", "which no verdict needs"
     assert done.stderr.splitlines()[-1].startswith("saved results/")
     assert not (project.folder / "results" / "confirmations").exists()
 
@@ -394,6 +395,10 @@ def test_a_plan_asks_for_every_row(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert asked(["ci", "softmax"]) == (["ci", "softmax"], None)
     (tmp_path / "gpubench.yaml").write_text("run: {softmax: {}}\n")
     assert asked([]) == ([], None)
+    (tmp_path / "gpubench.yaml").write_text("include: [quick]\n")
+    assert asked([]) == ([], None)
+    (tmp_path / "gpubench.yaml").write_text("device: cpu\n")
+    assert asked([]) == (["ci"], None), "settings alone say nothing of what to run"
 
 
 def test_the_project_s_plan_baseline_and_margins(project: Project) -> None:

@@ -382,6 +382,16 @@ def test_other_conditions_and_an_edited_definition_are_not_comparable(shell: She
     assert (done.code, "11 same" in done.out) == (4, True)
 
 
+def test_a_reason_is_told_of_all_rows_where_it_is_that_of_all(shell: Shell) -> None:
+    changed = rows(definition="f" * 16)
+    words = ("compare", shell.save("a.json", sweep()), shell.save("b.json", sweep(1, changed)))
+    assert re.search(
+        r"\(exit 7\): 12 matched · 12 not comparable; definition: \w+ against f+$", shell(*words).err, re.M
+    )
+    shell.save("b.json", sweep(1, [*changed[:-1], dataclasses.replace(changed[-1], definition="e" * 16)]))
+    assert re.search(r"\(exit 7\): 12 matched · 12 not comparable$", shell(*words).err, re.M)
+
+
 # O13: one sample
 
 
@@ -582,6 +592,8 @@ def test_five_runs_of_a_baseline_tell_a_regression(shell: Shell) -> None:
     done = shell("compare", "@main", "new.json")
     assert (done.code, "12 regression" in done.out) == (3, True)
     assert "@main/0123456789abcdef, 5 runs" in done.out
+    shown = json.loads(shell("compare", "@main", "new.json", "--json").out)["base"]
+    assert shown["run_id"] == sweep(4).run_id, "the newest"
 
 
 def test_the_project_s_baseline_is_compared_with_where_nothing_is_said(shell: Shell) -> None:
@@ -673,6 +685,9 @@ def test_exports_and_the_old_file_where_one_fails(shell: Shell) -> None:
 
 def test_what_a_build_on_github_is_told(shell: Shell) -> None:
     words = suspect(shell.folder)
+    assert "::" not in shell("compare", *words).err
+    assert "::error" in shell("compare", *words, "--annotate", "github").err
+    shell.monkeypatch.setenv("GITHUB_ACTIONS", "false")
     assert "::" not in shell("compare", *words).err
     shell.monkeypatch.setenv("GITHUB_ACTIONS", "true")
     shell.monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(shell.folder / "step.md"))

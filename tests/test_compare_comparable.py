@@ -16,6 +16,7 @@ from gpubench.verdict import Verdict
         ({"kind": "cpu", "name": "Some CPU"}, "device: NVIDIA H200 against Some CPU"),
         ({"memory_gib": 70}, "memory: 140 GiB against 70 GiB"),
         ({"power_limit_w": 500.0}, "power limit: 700 W against 500 W"),
+        ({"power_limit_w": 699.5}, "power limit: 700 W against 699.5 W"),
         ({"power_limit_w": None}, "power limit: 700 W against not known"),
         ({"mig": True}, "MIG: off against on"),
         ({"ecc": False}, "ECC: on against off"),
@@ -54,6 +55,11 @@ def software(**more: Any) -> dict[str, Any]:
             "cublas reduced precision float16: on against off",
         ),
         (variables(), variables(NVIDIA_TF32_OVERRIDE="0"), "NVIDIA_TF32_OVERRIDE: not set against 0"),
+        (
+            variables(TORCH_ALLOW_TF32_CUBLAS_OVERRIDE="1"),
+            variables(),
+            "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE: 1 against not set",
+        ),
     ],
 )
 def test_rows_of_another_method_or_mode_are_not_comparable(
@@ -126,6 +132,31 @@ def test_what_a_comparison_is_about_is_named_and_compared() -> None:
         "kernel: old → 2× new",
     ]
     assert found.hints == [], "a row that did not move needs no cause"
+
+
+def test_firmware_and_governor_are_named_too() -> None:
+    known = device()
+    base, new = (
+        run(
+            rate(), **known | {"device": known["device"] | {"vbios": vbios}, "host": {"governor": governor}}, run_id=id_
+        )
+        for id_, vbios, governor in (("base", "96.00.1", "powersave"), ("new", "96.00.2", "performance"))
+    )
+    assert only(base, new).subject == ["vbios: 96.00.1 → 96.00.2", "governor: powersave → performance"]
+
+
+def test_a_mismatch_says_whether_it_is_of_the_device() -> None:
+    for base, new, field, host in (
+        (run(at(1700.0)), run(at(1500.0), run_id="new"), "clock", True),
+        (run(rate(), **device()), run(rate(), run_id="new", **device(power_limit_w=500.0)), "power limit", True),
+        (run(rate(), **method(1)), run(rate(), run_id="new", **method(2)), "method", False),
+    ):
+        assert [(each.field, each.host) for each in only(base, new).mismatches] == [(field, host)]
+
+
+def test_a_fingerprint_that_lacks_the_device_s_name_does_not_hide_it() -> None:
+    one, other = (device(name=name) | {"fingerprint": {"device": {"memory_gib": 140}}} for name in ("one", "other"))
+    assert only(run(rate(), **one), run(rate(), run_id="new", **other)).reason == "device: one against other"
 
 
 def test_another_device_explains_its_timer_its_code_and_its_clock() -> None:

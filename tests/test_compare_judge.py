@@ -10,8 +10,9 @@ from comparisons import MIRROR, history, judged, only, rate, record, run, spoilt
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gpubench.compare import judge
 from gpubench.compare.judge import MIN_HISTORY
-from gpubench.result import Metric, Record, Samples, Summary, Timer
+from gpubench.result import Metric, Record, Run, Samples, Summary, Timer
 
 TIMES = st.integers(1, 10**7)
 
@@ -116,6 +117,30 @@ def powered(watts: float, direction: Any = "none") -> Record:
     )
 
 
+def test_a_metric_beside_the_headline_that_is_another_on_the_other_side_is_invalid() -> None:
+    def row(*metrics: Metric) -> Record:
+        return record(metrics=[Metric("time", 100.0, "ns", "lower", True), *metrics], samples=Samples())
+
+    bandwidth = Metric("bandwidth", 4e12, "B/s", "higher")
+    assert only(row(bandwidth), row(bandwidth)).verdict == "same"
+    for other in (
+        replace(bandwidth, unit="GB/s"),
+        replace(bandwidth, direction="lower"),
+        replace(bandwidth, value=0.0),
+    ):
+        found = only(row(bandwidth), row(other))
+        assert found.verdict == "invalid"
+        assert str(found.reason).startswith("bandwidth: ")
+
+
+def test_a_headline_that_the_other_side_does_not_have_is_invalid() -> None:
+    time, score = Metric("time", 100.0, "ns", "lower"), Metric("score", 5.0, "1", "higher", True)
+    old = record(metrics=[replace(time, primary=True)], samples=Samples())
+    new = record(metrics=[time, score], samples=Samples())
+    assert only(old, new).reason == "score: not in the base"
+    assert only(new, old).reason == "score: not in the new run"
+
+
 @pytest.mark.parametrize("watts", [350.0, 1400.0])
 def test_a_figure_that_is_no_merit_is_shown_and_not_judged(watts: float) -> None:
     found = only(powered(700.0), powered(watts))
@@ -153,6 +178,14 @@ def test_a_time_that_is_not_the_median_of_its_samples_was_edited_by_hand() -> No
     assert found.verdict == "invalid"
     assert found.reason == "time: in the new run not the median of the row's own samples"
     assert only(edited, record()).verdict == "invalid"
+    for value, verdict in ((100_000.4, "same"), (100_002.0, "invalid"), (99_998.0, "invalid")):
+        found = only(record(), replace(record(), metrics=[Metric("time", value, "ns", "lower", True)]))
+        assert (found.verdict, value) == (verdict, value)
+    long = record(5_000_000_000)
+    for value, verdict in ((5_000_004_000.0, "same"), (5_000_006_000.0, "invalid")):
+        found = only(long, replace(long, metrics=[Metric("time", value, "ns", "lower", True)]))
+        assert (found.verdict, value) == (verdict, value)
+    assert only(spoilt(100.0, "µs"), spoilt(100.0, "µs")).verdict == "same", "of another unit nobody can tell"
 
 
 def test_a_rate_that_cannot_be_is_no_gain() -> None:
@@ -187,6 +220,22 @@ def test_the_ratio_lies_in_its_interval_and_that_of_a_rate_mirrors_that_of_its_t
     assert of_time.low < 1.1 < of_time.high
     assert of_time.high / 1.1 == pytest.approx(math.exp(math.hypot(math.log(1.02), math.log(1 / 0.99))))
     assert (of_rate.low, of_rate.high) == pytest.approx((1 / of_time.high, 1 / of_time.low))
+
+
+def test_a_bandwidth_has_the_interval_of_its_time_and_a_latency_beside_it_has_none() -> None:
+    def row(time_ns: int, half: float, size: float) -> Record:
+        found = record(time_ns, half=half)
+        found.metrics += [
+            Metric("bandwidth", size / time_ns, "B/s", "higher"),
+            Metric("latency", 10.0, "ns", "lower"),
+        ]
+        return found
+
+    of_time, bandwidth, latency = only(row(100_000, 0.01, 1e15), row(110_000, 0.02, 2e15)).changes
+    assert of_time.low is not None
+    assert of_time.high is not None
+    assert (bandwidth.low, bandwidth.high) == pytest.approx((2 / of_time.high, 2 / of_time.low))
+    assert (latency.low, latency.high) == (None, None)
 
 
 # History
@@ -253,6 +302,65 @@ def test_a_loss_on_the_mean_that_is_within_the_margin_of_the_middle_run_is_undec
     assert only(history(lopsided), rate(101_000)).verdict == "same"
 
 
+STRAYING, STEADY = (100, 108, 93, 105, 96, 100), (100, 100.1, 99.9, 100.2, 99.8, 100)
+
+
+@pytest.mark.parametrize(
+    ("times", "latencies", "now", "verdict"),
+    [
+        (STRAYING, STEADY, (106, 110), "regression"),
+        (STEADY, STRAYING, (90, 106), "suspect"),
+        (STEADY, STRAYING, (100, 94), "better"),
+        (STRAYING, STEADY, (94, 90), "improvement"),
+        (STEADY, STEADY, (90, 110), "regression"),
+    ],
+)
+def test_of_the_verdicts_on_the_metrics_the_worst_counts(
+    times: tuple[float, ...], latencies: tuple[float, ...], now: tuple[float, float], verdict: str
+) -> None:
+    def row(time_ns: float, latency: float) -> Record:
+        metrics = [Metric("time", time_ns, "ns", "lower", True), Metric("latency", latency, "ns", "lower")]
+        return record(metrics=metrics, samples=Samples())
+
+    runs = history([0] * 6)
+    for each, *values in zip(runs, times, latencies, strict=True):
+        each.records = [row(*values)]
+    assert only(runs, row(*now)).verdict == verdict
+
+
+def late(*latencies: tuple[float, Any], time_ns: float = 100.0) -> list[Run]:
+    """Runs of one row whose time is always the same, with a latency beside it and which way that is better."""
+    runs = history([0] * len(latencies))
+    for each, (latency, direction) in zip(runs, latencies, strict=True):
+        metrics = [Metric("time", time_ns, "ns", "lower", True), Metric("latency", latency, "ns", direction)]
+        each.records = [record(metrics=metrics, samples=Samples())]
+    return runs
+
+
+def test_a_metric_better_than_the_middle_run_s_and_worse_than_predicted_is_undecided() -> None:
+    """Of equal times the newest run's is the middle one."""
+    now = late((106, "lower"))[0].records[0]
+    found = only(late(*[(100, "lower")] * 27, (110, "lower")), now)
+    assert found.verdict == "suspect"
+    assert "but not beyond the margin of 3 % of the middle one of them" in str(found.reason)
+    mirrored = late((1e4 / 106, "lower"))[0].records[0]
+    assert only(late(*[(100, "lower")] * 27, (1e4 / 110, "lower")), mirrored).verdict == "better"
+
+
+def test_nothing_is_predicted_of_runs_whose_metric_was_no_merit_yet() -> None:
+    now = late((150, "lower"))[0].records[0]
+    found = only(late(*[(100, "none")] * 3, *[(100, "lower")] * 3), now)
+    assert found.verdict == "suspect"
+    assert str(found.reason).startswith("latency: beyond the margin of 3 %, on the evidence of")
+
+
+def test_a_headline_that_is_a_share_is_judged() -> None:
+    def row(share: float) -> Record:
+        return record(metrics=[Metric("of_peak", share, "1", "higher", True)], samples=Samples())
+
+    assert only(row(0.5), row(0.4)).verdict == "suspect"
+
+
 def test_a_metric_is_held_against_the_run_that_is_the_middle_one_by_the_headline() -> None:
     def row(time_ns: float, latency: float) -> Record:
         metrics = [Metric("time", time_ns, "ns", "lower", True), Metric("latency", latency, "ns", "lower")]
@@ -278,6 +386,14 @@ def test_the_next_tick_is_no_regression_however_many_runs_had_the_same(runs: int
     found = {ticks: only(history([672] * runs), rate(32 * ticks)) for ticks in (20, 21, 22, 23)}
     assert [row.verdict for row in found.values()] == ["better", "same", "suspect", "regression"]
     assert "(±4.8 %)" in str(found[22].reason)
+
+
+def test_the_tick_is_a_share_of_the_median_of_what_is_judged() -> None:
+    row = record(100_000)
+    row.samples.launches[:] = [4] * len(row.samples.launches)
+    row.timer = Timer("event", 8_000.0)
+    row.summary = Summary(11, 100_000, 50_000, 60_000, 200_000, 90_000, 110_000)
+    assert judge._tick(row) == pytest.approx(-math.log(1 - 0.02), abs=2e-9)
 
 
 def test_a_time_of_a_single_tick_is_judged() -> None:

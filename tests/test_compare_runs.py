@@ -75,6 +75,9 @@ def test_of_rows_under_other_conditions_more_than_there_were_the_rest_is_new() -
     hot, sustained = Conditions(cache="hot"), Conditions(load="sustained")
     outcome = judged(rate(), run(rate(conditions=hot), rate(conditions=sustained), run_id="new"))
     assert [row.verdict for row in outcome.rows] == ["not comparable", "new"]
+    assert outcome.rows[0].reason == "cache: cold against hot", "of two as near the first"
+    fewer = judged(run(rate(conditions=hot), rate(conditions=sustained)), rate())
+    assert [row.verdict for row in fewer.rows] == ["not comparable", "missing"]
     added = judged(rate(), run(rate(conditions=sustained), rate(), run_id="new"))
     assert [(row.verdict, row.id) for row in added.rows] == [
         ("same", "matmul-sweep/matmul[n=64]"),
@@ -170,6 +173,19 @@ def test_a_figure_left_in_a_failed_row_is_not_compared() -> None:
 )
 def test_margins_of_a_suite_or_a_benchmark(margins: dict[str, float], verdict: str) -> None:
     assert only(rate(100_000), rate(105_000), margins=margins).verdict == verdict
+
+
+def test_a_margin_of_its_own_may_be_narrower_than_the_common_one() -> None:
+    assert only(rate(100_000), rate(102_000), margins={"matmul-sweep": 0.01}).verdict == "suspect"
+    assert only(rate(100_000), rate(102_000), margins={"bandwidth": 0.01}).verdict == "same"
+
+
+def test_what_was_compared_by_what_is_kept() -> None:
+    runs = history([100_000] * 3)
+    runs[0].device = builders.CPU
+    outcome = judged(runs, rate(), margin=0.07, margins={"softmax": 0.2})
+    assert (outcome.margin, outcome.base_name, outcome.new_name) == (0.07, "run-2", "new")
+    assert (outcome.details["history"], outcome.details["margins"]) == (3, {"softmax": 0.2})
 
 
 @pytest.mark.parametrize("margin", [1.0, 10.0, -0.05, math.nan, math.inf])
@@ -378,6 +394,10 @@ def test_rows_of_earlier_runs_alone_are_told() -> None:
     assert [row.verdict for row in found.rows] == ["same", "new"]
     assert "1 row is in earlier runs of the base only, not in its newest: not asked for" in found.notes
     assert not any("earlier runs" in note for note in judged([earlier, newest], earlier).notes)
+    earlier.records[2].status = "skipped"
+    assert not any(
+        "earlier runs" in note for note in judged([earlier, newest], run(rate(n=1), rate(n=2), run_id="new")).notes
+    )
 
 
 def test_what_a_reader_must_know_of_the_runs() -> None:
@@ -387,6 +407,12 @@ def test_what_a_reader_must_know_of_the_runs() -> None:
         "the new run is a quick one, which never decides a build",
     ]
     assert outcome.details["quick"] is True
+    mirrored = judged(run(rate(), tags=["quick"]), run(rate(), run_id="new", status="interrupted"))
+    assert mirrored.details["quick"] is True
+    assert mirrored.notes == [
+        "the base run is a quick one, which never decides a build",
+        "the new run is interrupted: rows it did not reach are not in it",
+    ]
     assert json.loads(json.dumps(outcome.details)) == outcome.details
 
 

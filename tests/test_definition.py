@@ -199,6 +199,36 @@ def test_two_lambdas_in_one_line_are_told_apart(definition: Callable[[str], str]
     assert definition(one.replace("v**3", "v**4")) != definition(one)
 
 
+def test_a_kernel_counts_without_the_values_its_defines_may_take(definition: Callable[[str], str]) -> None:
+    text = changed("FACTOR = 4", 'KERNEL = suite.kernel("k", source="a.cu", defines={"TILE": [1, 2]})\nFACTOR = KERNEL')
+    assert definition(changed("[1, 2]})", "[1, 2, 4]})", text)) == definition(text)
+    assert definition(changed('"a.cu"', '"b.cu"', text)) != definition(text)
+
+
+def test_a_function_that_is_defined_within_a_statement_is_found(definition: Callable[[str], str]) -> None:
+    text = changed("def scaled(n):\n    return n * FACTOR", "if pi:\n    def scaled(n):\n        return n * FACTOR")
+    assert definition(changed("return n * FACTOR", "return n / FACTOR", text)) != definition(text)
+
+
+def test_a_wrapped_function_is_what_it_wraps(definition: Callable[[str], str]) -> None:
+    wrapper = """from functools import wraps
+
+
+def noted(function):
+    @wraps(function)
+    def inner(device, n):
+        return function(device, n)
+
+    return inner
+
+
+@suite.benchmark(n=Axis(SIZES))
+@noted
+def bench("""
+    text = changed("@suite.benchmark(n=Axis(SIZES))\ndef bench(", wrapper)
+    assert definition(text) == definition(TEXT)
+
+
 def test_the_folder_of_the_file_does_not_count(tmp_path: Path) -> None:
     text = changed("size = inner", "kernel = __file__\n    size = inner")
     found = set()

@@ -31,6 +31,10 @@ def test_a_second_at_least() -> None:
     assert read(700, LEAST_WINDOW_S).watts is None
     assert read(0, 2).watts is None, "a counter that stands still counts nothing"
     assert Meter().watts is None
+    meter = Meter()
+    for now, joules, watts in [(0.0, 1.0, None), (1.0, 2.0, None), (1.75, 4.0, None), (2.0, 5.0, 3.0)]:
+        meter.see(now, joules)
+        assert meter.watts == watts, "the step at 1 s is the first that is known"
 
 
 def test_a_counter_that_falls_begins_anew() -> None:
@@ -66,10 +70,12 @@ def test_a_byte_of_hot_calls_is_none_of_a_cold_row() -> None:
     warm, streaming = (row(Work(4, 8), "cold", **energy, conditions=each) for each in (HOT, STREAMED))
     assert [is_of_hot_calls(each) for each in (warm, streaming)] == [True, False]
     assert not is_of_hot_calls(row(Work(4, 8), "hot", **energy, conditions=HOT)), "it says so itself"
+    assert not is_of_hot_calls(row(Work(4, 8), "cold")), "what has no energy has none of hot calls"
     assert [metric.name for metric in metrics(warm)] == ["energy", "power", "energy_per_flop"]
     assert [metric.name for metric in metrics(streaming)][-1] == "energy_per_byte"
 
 
 def test_nothing_where_it_could_not_be_measured() -> None:
     assert metrics(row(Work(4, 8), joules_per_call=None, power_w=None, unavailable="why")) == []
+    assert metrics(row(Work(4, 8), joules_per_call=2.0, power_w=None)) == []
     assert metrics(row(None)) == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import platform
@@ -50,12 +51,20 @@ def test_tool() -> None:
 # Host
 
 
+def test_a_run_is_named_after_the_second_it_began_in_and_like_no_other() -> None:
+    begun = environment.now()
+    assert re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z", begun)
+    assert re.fullmatch("20261130-110115-[0-9a-f]{8}", environment.run_id("2026-11-30T11:01:15.250Z"))
+    assert environment.run_id(begun) != environment.run_id(begun)
+
+
 def test_host_id_is_a_salted_hash_of_the_machine_id(tmp_path: Path) -> None:
     write(tmp_path / "etc/machine-id", MACHINE_ID + "\n")
     facts = host(root=tmp_path, environ={})
     assert re.fullmatch("[0-9a-f]{16}", facts["id"])
     assert facts["id"] == host(root=tmp_path, environ={})["id"]
     assert facts["id"] not in MACHINE_ID
+    assert facts["id"] != hashlib.sha256(MACHINE_ID.encode()).hexdigest()[:16], "others hash a machine id as well"
     write(tmp_path / "etc/machine-id", MACHINE_ID[::-1] + "\n")
     assert host(root=tmp_path, environ={})["id"] != facts["id"]
 
@@ -400,6 +409,15 @@ def test_loads_no_library() -> None:
     code = f"import sys, gpubench.environment; print({heavy!r} & set(sys.modules) or 'none')"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "none"
+
+
+def test_what_computes_times_and_reads_the_device_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(metadata, "version", lambda name: f"version of {name}")
+    found = environment.libraries()
+    assert {"torch", "triton", "numpy", "nvidia-ml-py", "cupy-cuda13x", "nvidia-cublas", "nvidia-cudnn-cu13"} <= set(
+        found
+    )
+    assert found["torch"] == "version of torch"
 
 
 def test_versions_of_libraries_are_told_without_importing_them(monkeypatch: pytest.MonkeyPatch) -> None:

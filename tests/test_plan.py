@@ -183,6 +183,7 @@ def test_both_spellings_of_a_truth_value(tmp_path: Path, word: str) -> None:
         (["*"], ["bandwidth/copy", "bandwidth/strided-read", "matmul-sweep/matmul"]),
         (["*/copy"], ["bandwidth/copy"]),
         (["mat*"], ["matmul-sweep/matmul"]),
+        (["*-sweep"], ["matmul-sweep/matmul"]),
         (["bandwidth/s*"], ["bandwidth/strided-read"]),
         (["quick"], ["bandwidth/copy", "matmul-sweep/matmul"]),
         ([], ["bandwidth/copy", "matmul-sweep/matmul"]),

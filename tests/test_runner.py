@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import random
+import time
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, replace
@@ -22,6 +24,7 @@ from gpubench.store import runfile
 from gpubench.suite import Axis, Benchmark, Case
 from gpubench.sustained import LEAST_MEASURED_S
 from gpubench.testing import FakeDevice, FakeSampler
+from gpubench.testing.timers import SAMPLERS
 from gpubench.workload import Workload
 
 QUICK = Effort(Stopping(case_time=0.05))
@@ -179,7 +182,9 @@ def test_what_an_ok_row_holds() -> None:
     device = Logged()
     device.calls_ns = [700, 800]
     device.telemetries = [{"sm_mhz": 1}, {"sm_mhz": 2}]
+    begun = time.perf_counter_ns()
     record = row(device=device)
+    spent = time.perf_counter_ns() - begun
     assert record.id == "suite/bench[n=4]"
     assert (record.suite, record.benchmark, record.params) == ("suite", "bench", {"n": 4})
     assert record.conditions == Conditions()
@@ -196,7 +201,9 @@ def test_what_an_ok_row_holds() -> None:
     assert record.call_ns == [700, 800]
     assert record.telemetry == {"before": {"sm_mhz": 1}, "after": {"sm_mhz": 2}, "peak_bytes": 32}
     assert [kernel.name for kernel in record.kernels] == ["fake_kernel"]
-    assert min(record.setup_ns or 0, record.compile_ns or 0, record.check_ns or 0) > 0
+    parts = [record.setup_ns or 0, record.compile_ns or 0, record.check_ns or 0]
+    assert min(parts) > 0
+    assert sum(parts) < spent
     assert record.flags == []
     assert {
         metric.name: (metric.value, metric.unit, metric.direction, metric.primary) for metric in record.metrics
@@ -311,6 +318,29 @@ def test_an_output_may_be_what_the_call_returns() -> None:
     assert "returned nothing" in str(empty.reason)
 
 
+def test_what_was_returned_for_the_check_is_gone_before_the_next_call() -> None:
+    class Tensor(list[float]):
+        pass
+
+    born: list[weakref.ref[Tensor]] = []
+    alive: list[bool] = []
+
+    def returning(device: FakeDevice, n: int) -> Workload:
+        workload = double(device, n)
+        doubled, out = workload.call, workload.output
+
+        def call() -> Tensor:
+            doubled()
+            alive.extend(made() is not None for made in born)
+            born.append(weakref.ref(made := Tensor(out)))
+            return made
+
+        return changed(workload, run=call, output=None)
+
+    assert row(returning, effort=Effort(Stopping(samples=1))).status == "ok"
+    assert alive[:1] == [False]
+
+
 def test_a_row_has_its_own_peak_of_memory_whatever_came_before() -> None:
     device = Logged()
     peaks = [row(device=device, n=n).telemetry["peak_bytes"] for n in (4, 1000, 4)]
@@ -335,10 +365,12 @@ def test_no_load_is_measured_for_a_row_by_its_own_stopwatch() -> None:
 
 def test_a_row_about_time_asks_for_it_under_a_sustained_load() -> None:
     def asking(device: Any, n: int) -> Workload:
-        return changed(double(device, n), least_s=3.0)
+        return changed(double(device, n), least_s=5.0)
 
-    assert measured_s(row(asking, load="sustained")) >= 3
+    assert measured_s(row(asking, load="sustained")) >= 5
     assert LEAST_MEASURED_S <= measured_s(row(double, load="sustained")) < LEAST_MEASURED_S + 0.5
+    asked = Effort(Stopping(case_time=0.05, least=4.0))
+    assert 4 <= measured_s(row(double, effort=asked, load="sustained")) < 4.5
     assert measured_s(row(asking)) < 0.01, "a burst has no such time"
 
 
@@ -368,6 +400,23 @@ def test_the_clock_beside_a_long_burst_under_a_power_cap_is_said_to_be_no_more(
     record = row(device=device, n=n, load=load, cache="hot")
     assert record.telemetry.get("sm_clock") == said
     assert all(record.samples.sm_mhz), "the readings stay"
+
+
+def test_the_clock_of_a_replay_is_beside_all_its_calls() -> None:
+    device = Logged()
+    device.samplers = {"graph": lambda workloads: SAMPLERS["graph"](device, workloads)}
+    device.telemetries = list(CAPPED)
+    record = row(device=device, cache="hot")
+    assert record.samples.launches[0] > 1
+    assert "sm_clock" in record.telemetry, "40 µs a call, but a sample is of many"
+
+
+def test_of_a_clock_that_was_not_read_nothing_is_said() -> None:
+    device = Logged()
+    device.telemetries = list(CAPPED)
+    record = row(lambda device, n: changed(double(device, n), timed_by=lambda: 400_000), device)
+    assert set(record.samples.sm_mhz) == {None}
+    assert "sm_clock" not in record.telemetry
 
 
 def test_the_snapshots_lie_around_the_samples_and_not_around_the_load_for_energy() -> None:
@@ -438,6 +487,7 @@ def test_a_cold_row_of_more_bytes_than_caches_hold_has_an_energy_of_each() -> No
     record = row(streaming, Logged(watts=300.0), replace(QUICK, energy=True))
     assert record.telemetry["energy"]["conditions"] == "back to back, over data that no cache holds"
     assert record.metric("energy_per_byte") is not None
+    assert "conditions" not in row(streaming, effort=replace(QUICK, energy=True)).telemetry["energy"], "there is none"
 
 
 def test_a_sustained_row_has_the_kernels_of_a_call_and_tells_of_its_warm_up() -> None:
@@ -468,9 +518,12 @@ def test_an_energy_that_fails_costs_no_sample() -> None:
     assert record.telemetry["energy"]["unavailable"] == "MemoryError: no room for a graph"
     assert record.metric("energy") is None
 
+
+@pytest.mark.parametrize("error", [ConnectionError("fell off the bus"), DeviceLost("fell off the bus")])
+def test_a_device_that_is_lost_over_its_energy_is_lost(error: Exception) -> None:
     class Gone(Logged):
         def load(self, *asked: Any) -> Any:
-            raise ConnectionError("fell off the bus")
+            raise error
 
     with pytest.raises(DeviceLost):
         list(measure(benchmark(double), case(), Gone(watts=300.0), replace(QUICK, energy=True)))
@@ -679,7 +732,6 @@ def test_a_consumer_that_stops_listening_releases_the_device() -> None:
 def test_tensors_of_a_failed_row_are_gone_when_the_device_is_released() -> None:
     """O23: an exception that is kept keeps the frames, and with them the tensors, of the case that raised it."""
     import gc
-    import weakref
 
     class Tensor(list[float]):
         pass
@@ -796,6 +848,23 @@ def test_a_noisy_row_is_flagged_and_kept() -> None:
     assert record.flags == ["noisy"]
     assert record.status == "ok"
     assert record.stopped_by in ("settled", "budget")
+
+
+def test_noise_is_what_is_above_the_noise_that_was_asked_for() -> None:
+    device = Logged(noise=lambda i: 1.0 if i % 2 else 1.04)
+    assert row(device=device, effort=Effort(Stopping(samples=20, max_noise=0.015))).flags == ["noisy"]
+    assert row(device=device, effort=Effort(Stopping(samples=20, max_noise=0.03))).flags == []
+
+
+def test_a_tick_either_way_is_not_noise() -> None:
+    """Readings of 3200 and 3264 ns have a half-width of 1 %, which is one tick."""
+
+    def flags(swing: float) -> Sequence[str]:
+        device = Logged(noise=lambda i: 1.0 if i % 2 else 1 + swing, tick_ns=32)
+        return row(taking(3200), device, Effort(Stopping(samples=40))).flags
+
+    assert list(flags(0.02)) == []
+    assert list(flags(0.04)) == ["noisy"]
 
 
 @pytest.mark.parametrize(("ticks", "flagged"), [(29, True), (30, False), (31, False)])

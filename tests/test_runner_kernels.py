@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +73,14 @@ def test_kernels_are_launched_in_order_and_timed_together(name: str, ns: int) ->
     names = ["add"] if name == "one" else ["add", "twice"]
     assert [kernel.name for kernel in device.launched] == names * (len(device.launched) // len(names))
     assert dict(device.launched[-1].defines) == ({} if name == "one" else {"FACTOR": 3})
+
+
+def test_a_flag_of_each_kernel_and_copy_is_one_of_the_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    device = fake()
+    plain = device.launcher
+    monkeypatch.setattr(device, "launcher", lambda *asked: replace(plain(*asked), flags=("analogue",)))
+    monkeypatch.setattr(device, "replicas", lambda *asked: 3)
+    assert row(suite.benchmarks["two"], device).flags == ["analogue"]
 
 
 def test_a_kernel_the_device_has_not_is_unsupported() -> None:

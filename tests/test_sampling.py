@@ -268,6 +268,40 @@ def test_rules_in_their_order() -> None:
     assert Stopping(samples=3).rule([5.0] * 3, 0, spent=0) == "samples"
 
 
+@pytest.mark.parametrize(
+    ("taken", "call_ms", "spent", "width", "wanted"),
+    [
+        (100, 0.001, 0.0, None, 100),  # as many again
+        (300, 0.001, 0.0, None, MOST_A_BATCH),
+        (100, 0.001, 0.0, 0.011, 26),  # 21 more would do if the width fell as 1/√n, and a fifth besides
+        (100, 0.001, 0.0, 0.0101, 5),
+        (100, 0.001, 0.0, 0.03, 100),
+        (100, 50, 0.25, None, 5),  # what is left of half a second
+        (100, 10, 3.0, None, 1),
+        (3, 10, 3.0, None, MIN_SAMPLES - 3),
+        (100, 0, 0.25, None, 100),
+    ],
+)
+def test_the_next_batch_by_hand(taken: int, call_ms: float, spent: float, width: float | None, wanted: int) -> None:
+    assert Stopping(max_noise=0.01).next_batch(taken, call_ms * 1e6, spent, width) == wanted
+
+
+def test_the_next_batch_knows_what_else_was_asked_for() -> None:
+    assert Stopping(max_noise=0.0).next_batch(100, 1e3, 0.0, 0.01) == 100, "no target, no prediction"
+    longer = Stopping(max_noise=0.01, least=2.0)
+    assert longer.next_batch(100, 1e3, 1.0, 0.011) == 100, "a target that may not yet stop it"
+    assert longer.next_batch(100, 1e7, 1.75, None) == 25
+    assert longer.next_batch(100, 1e3, 2.0, 0.011) == 1, "nothing is left of either"
+    assert Stopping(samples=230).next_batch(200, 1e3, 9.0, 0.1) == 30
+    assert Stopping(samples=900).next_batch(300, 1e3, 9.0, 0.1) == MOST_A_BATCH
+
+
+def test_the_least_time_is_a_time_to_stop_at() -> None:
+    stopping = Stopping(max_noise=0.01, least=2.0)
+    assert stopping.rule([5.0] * 20, 0, spent=1.999) is None
+    assert stopping.rule([5.0] * 20, 0, spent=2.0) == "precision"
+
+
 def test_a_row_about_time_is_sampled_that_long_however_quiet() -> None:
     script = Script(steady, cost_s=0.05)
     found, _ = finish(script, Stopping(case_time=0.5, least=20.0))
@@ -286,4 +320,4 @@ def test_the_own_stopwatch_of_a_suite_is_asked_once_a_sample() -> None:
     assert batch.gpu_ns == [100, 101, 102, 103]
     assert batch.launches == [1] * 4
     assert batch.sm_mhz == [None] * 4
-    assert watch.timer.name == "own"
+    assert watch.timer == Timer("own", 1.0), "it reads whole ns"

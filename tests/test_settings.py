@@ -38,7 +38,15 @@ def test_defaults(tmp_path: Path) -> None:
     assert (settings.device, settings.timer, settings.ceilings, settings.seed) == ("auto", "auto", "stored", 0)
     assert (settings.max_noise, settings.case_time, settings.timeout) == (0.005, 0.5, 120.0)
     assert (settings.samples, settings.max_time, settings.results, settings.tags) == (None, None, None, ())
+    assert (settings.margin, settings.host_mismatch, settings.confirm) == (0.03, "error", "auto")
+    assert settings.fail_on == "regression,suspect,failed,missing"
     assert {setting.origin for setting in settings.resolved.values()} == {"default"}
+
+
+def test_no_setting_of_judging_is_in_a_run_file() -> None:
+    judging = {"baseline", "margin", "margins", "fail_on", "host_mismatch", "base", "confirm", "annotate"}
+    assert {key.name for key in KEYS.values() if key.judging} == judging
+    assert {key.name for key in KEYS.values() if key.project} == {*judging, "results"}
 
 
 def test_who_wins(tmp_path: Path) -> None:
@@ -100,12 +108,15 @@ def test_quick_cases_are_shorter_unless_somebody_said_otherwise(tmp_path: Path) 
         ("GPUBENCH_SAMPLES", "True", "GPUBENCH_SAMPLES: 'True' is not an integer from 1 to 1000000"),
         ("GPUBENCH_SAMPLES", "1e2", "GPUBENCH_SAMPLES: '1e2' is not an integer from 1 to 1000000"),
         ("GPUBENCH_SAMPLES", "9" * 5000, "GPUBENCH_SAMPLES: '999"),
+        ("GPUBENCH_SAMPLES", "1000001", "GPUBENCH_SAMPLES: '1000001' is not an integer from 1 to 1000000"),
         ("GPUBENCH_SEED", "-1", "GPUBENCH_SEED: '-1' is not an integer from 0"),
         ("GPUBENCH_MAX_NOISE", "3", "GPUBENCH_MAX_NOISE: '3' is neither a percentage nor a fraction below 1 (3% if"),
         ("GPUBENCH_MAX_NOISE", "200%", "GPUBENCH_MAX_NOISE: '200%' is not a percentage below 100%"),
+        ("GPUBENCH_MAX_NOISE", "100%", "GPUBENCH_MAX_NOISE: '100%' is not a percentage below 100%"),
         ("GPUBENCH_MAX_NOISE", "nan", "GPUBENCH_MAX_NOISE: 'nan' is not a percentage"),
         ("GPUBENCH_MAX_TIME", "60", "GPUBENCH_MAX_TIME: the duration '60' has no unit"),
         ("GPUBENCH_CASE_TIME", "0s", "GPUBENCH_CASE_TIME: '0s' is not a duration above 0"),
+        ("GPUBENCH_TIMEOUT", "721h", "GPUBENCH_TIMEOUT: '721h' is not a duration above 0 and up to 30 days"),
         ("GPUBENCH_TIMEOUT", "1e9h", "GPUBENCH_TIMEOUT: '1e9h' is not a duration above 0 and up to 30 days"),
         ("GPUBENCH_LOAD", "steady", "GPUBENCH_LOAD: 'steady' is not one of burst, sustained"),
         ("GPUBENCH_TIMER", "gpu", "GPUBENCH_TIMER: 'gpu' is not one of auto, cupti, graph, event, host"),
@@ -127,13 +138,18 @@ def test_a_wrong_value_names_its_origin(tmp_path: Path, variable: str, text: str
     assert str(error.value).startswith(says.replace(variable, key.flag, 1))
 
 
+def test_the_most_that_a_setting_takes(tmp_path: Path) -> None:
+    settings = settle(tmp_path, {"timeout": "720h", "samples": "1000000", "max_noise": "99.9%"})
+    assert (settings.timeout, settings.samples, settings.max_noise) == (30 * 24 * 3600.0, 10**6, 0.999)
+
+
 @pytest.mark.parametrize("device", ["auto", "cpu", "cuda:0", "cuda:7", "GPU-8932f937-d72c", "MIG-89c850dc"])
 def test_devices(tmp_path: Path, device: str) -> None:
     assert settle(tmp_path, {"device": device}).device == device
 
 
 def test_an_empty_variable_is_unset_and_a_misspelt_one_is_mentioned(tmp_path: Path) -> None:
-    environ = {"GPUBENCH_SAMPLES": "", "GPUBENCH_SAMPELS": "3", "GPUBENCH_SOMETHING_QUITE_ELSE": "1", "SAMPLES": "2"}
+    environ = {"GPUBENCH_SAMPLES": "", "GPUBENCH_SAMPELS": "3", "GPUBENCH_SOMETHING_QUITE_ELSE": "1", "TIMEOUTS": "2"}
     settings = settle(tmp_path, environ=environ)
     assert settings.samples is None
     assert settings.warnings == ("GPUBENCH_SAMPELS is not a setting; did you mean GPUBENCH_SAMPLES?",)
@@ -155,6 +171,7 @@ def test_results_are_relative_to_who_named_them(tmp_path: Path, monkeypatch: pyt
     assert settle(below, environ={"GPUBENCH_RESULTS": "here"}).results == below / "here"
     assert settle(below, {"results": Path("there")}).results == below / "there"
     assert settle(below, {"results": "/abs/there"}).results == Path("/abs/there")
+    assert settle(below, plan=load_plan(tmp_path / "gpubench.yaml")).results == tmp_path / "runs"
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     assert settle(below, {"results": "~/runs"}).results == tmp_path / "home" / "runs"
 
@@ -173,6 +190,7 @@ n = [1, "4:8:*2"]
     (tmp_path / "pyproject.toml").write_text(text)
     settings = settle(tmp_path)
     assert (settings.results, settings.quick, settings.max_time) == (tmp_path / "runs", True, 120.0)
+    assert settings.of_plan("samples")
     assert settings.resolved["samples"] == _setting(7, "pyproject.toml")
     found = find_project(tmp_path)
     assert found is not None

@@ -102,6 +102,23 @@ def test_percentiles_of_few() -> None:
         percentile([], 0.5)
 
 
+def test_a_trimmed_mean_by_hand() -> None:
+    values = [8.0, 0.0, 100.0, 1.0, 3.0, 2.0]
+    assert stats.trimmed_mean(values, 0.2) == 3.5, "one of six from either end: a fifth is no more than that"
+    assert stats.trimmed_mean(values, 0.1) == 19.0
+    with pytest.raises(ValueError, match="nothing"):
+        stats.trimmed_mean([], 0.1)
+
+
+def test_the_interval_is_that_of_the_confidence_asked_for() -> None:
+    ordered = [float(value) for value in range(100)]
+    assert median_interval(ordered, 0.5) == median_ranks(100, 0.5) != median_ranks(100)
+    assert median_interval(ordered, 0.99) == median_ranks(100, 0.99)
+    assert median_interval([1.0, 2.0, 3.0], 0.5) == (1.0, 3.0)
+    assert median_interval(ordered, 0.5, count=5) == (29, 70), "the middles of the second and the fourth fifth"
+    assert median_interval([1.0, 2.0, 3.0, 4.0, 5.0], count=3) is None
+
+
 def test_half_width_by_hand() -> None:
     values = [100.0, 101, 102, 103, 104, 106]  # n = 6: the interval is the whole range
     assert relative_half_width(values, tick=0) == pytest.approx(3 / 102.5)
@@ -214,9 +231,19 @@ def test_a_row_of_equals_and_a_row_that_only_rises() -> None:
     assert effective_count([5.0] * 30) == 30
     assert effective_count([]) == 0
     assert effective_count([5.0] * 29 + [6.0]) == 30
+    assert effective_count([5.0] * 512 + [6.0]) == 513, "pairs that are all equal, and one sample left over"
     rising = [float(value) for value in range(40)]
     assert effective_count(rising) < 6
     assert median_interval(rising, count=effective_count(rising)) == (0, 39), "all that is known is the range"
+
+
+def test_samples_are_worth_no_more_than_they_are() -> None:
+    """Neighbours that are alike across the pairs that are summed, and opposite within them."""
+    above = [True, False, False, True] * 255 + [True, True, False, False]
+    high, low = iter([*range(257, 513), *range(1, 257)]), iter([*range(-256, 0), *range(-512, -256)])
+    values = [float(next(high if up else low)) for up in above]
+    assert stats._alike(values)
+    assert effective_count(values) == len(values)
 
 
 def test_ten_thousand_samples_are_looked_through_in_no_time() -> None:

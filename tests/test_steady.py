@@ -99,6 +99,26 @@ def test_single_outliers_do_not_matter() -> None:
     assert settled(spiky) is True
 
 
+def test_a_single_slow_group_of_one_half_does_not_count() -> None:
+    assert settled(groups(6, lambda t: 3e5 if 5.004 < t < 5.014 else 1e5)) is True, "it makes a bare mean 1 % longer"
+
+
+def test_it_is_the_time_of_a_call_that_holds_not_that_of_a_group() -> None:
+    sizes = [10 if number < 6 else 20 for number in range(12)]
+    assert flat([Group(0.5 * (number + 1), 1000 * calls, calls) for number, calls in enumerate(sizes)])
+    assert not flat([Group(0.5 * (number + 1), 20_000, calls) for number, calls in enumerate(sizes)])
+
+
+def test_a_clock_that_only_one_half_knows_has_no_say() -> None:
+    assert settled(groups(6, lambda t: 1e5, lambda t: None if t < 4.2 else 1980.0)) is True
+
+
+def test_the_least_time_is_enough() -> None:
+    halves = [Group(0.5 * (number + 1), GROUP_NS, 100) for number in range(round(LEAST_S / 0.5))]
+    assert settled(halves) is True
+    assert settled(halves[:-1]) is None
+
+
 def test_long_calls_are_compared_by_number_not_by_time() -> None:
     slow = [Group(2.0 * (i + 1), 2_000_000_000, 1, 1500.0) for i in range(LEAST_GROUPS)]
     assert not flat(slow[:-1])
@@ -133,6 +153,36 @@ def test_what_was_read_once_is_none_elsewhere() -> None:
         series.close(told)
     assert series.columns()["temperature_c"] == [40, None]
     assert series.columns()["measured_from_ms"] is None
+
+
+def test_a_point_is_due_once_another_tenth_has_ended() -> None:
+    series = Series()
+    assert not series.due, "nothing has ended yet"
+    for end_s in (0.05, 0.2, 0.25, 0.3):
+        series.add(Group(end_s, GROUP_NS, 1))
+        if series.due:
+            series.close({})
+    assert series.columns()["t_ms"] == [200, 300], "0.3 s are three tenths, though 0.3 / 0.1 is a little less than 3"
+
+
+def test_a_clock_that_some_groups_lack_is_the_mean_of_the_others() -> None:
+    series = Series()
+    for mhz in (1500.0, None, 1600.0):
+        series.add(Group(0.1, GROUP_NS, 1, mhz))
+    series.close({})
+    assert series.columns()["sm_mhz"] == [1550.0]
+
+
+def test_the_measurement_begins_with_the_last_group_of_the_warm_up() -> None:
+    series = Series()
+    series.add(Group(0.1, GROUP_NS, 1))
+    series.close({})
+    series.measuring()
+    assert series.columns()["measured_from_ms"] == 100
+    assert series.measured == [], "the point that ends there is warm-up"
+    series.add(Group(0.15, GROUP_NS, 1))
+    series.measuring()
+    assert series.columns()["measured_from_ms"] == 150
 
 
 def test_a_long_series_is_thinned_out_evenly() -> None:

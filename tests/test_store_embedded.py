@@ -19,6 +19,8 @@ def test_what_is_packed_is_found_again_in_order() -> None:
     found = [b'{"a": 1}', b'"</script>"', "µ".encode()]
     assert embedded.documents(page(*found), "x.html") == found
     assert page(*found) == page(*found)
+    packed = base64.b64decode(embedded.pack(found[0]).encode()[len(embedded.OPENING) : -len(embedded.CLOSING)])
+    assert packed[4:8] == bytes(4), "no time of day is in it"
     assert b"</script>" not in embedded.pack(b'"</script>"').encode()[len(embedded.OPENING) : -len(embedded.CLOSING)]
 
 
@@ -36,6 +38,7 @@ def test_a_page_is_told_by_how_it_begins(data: bytes, expected: bool) -> None:
         (b"<!doctype html><p>", "x.html: an HTML page that holds no run"),
         (page(b"{}")[:-40], "x.html: ends in the middle of the run it holds"),
         (page(b"{}").replace(b"H4sI", b"H4s!"), "x.html: the run it holds is damaged"),
+        (page(b"{}").replace(b"H4sI", b"H4sI!"), "x.html: the run it holds is damaged"),
         (page(b"{}").replace(embedded.OPENING, embedded.OPENING + b"AAAA"), "x.html: the run it holds is damaged"),
         (page(*[b"{}"] * 65), "x.html: holds more than 64 runs"),
     ],

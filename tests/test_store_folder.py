@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+import gzip
 import os
 from pathlib import Path
 
@@ -9,8 +10,9 @@ from builders import make_ceilings, make_matmul, make_run
 
 from gpubench.errors import NothingMeasured, UsageError
 from gpubench.result import Run
-from gpubench.store import runfile
-from gpubench.store.folder import RunWriter, Store, default_folder, read_run
+from gpubench.store import embedded, jsonfile, runfile
+from gpubench.store.baseline import Baselines
+from gpubench.store.folder import RunWriter, Store, default_folder, holds_ab, read_run
 
 GOLDEN = Path(__file__).parent / "golden" / "run-1.json"
 
@@ -165,6 +167,99 @@ def test_a_stored_file_that_is_no_run(store: Store) -> None:
             store.read("latest")
 
 
+# What a run that was broken off left
+
+
+def left(path: Path, run: Run, mark: str = "00c0ffee") -> None:
+    """A journal of the run beside its file."""
+    lines = [{"run": runfile.head(run)}, *({"record": runfile.plain(record)} for record in run.records)]
+    text = "".join(f"{jsonfile.dumps(line)}\n" for line in lines)
+    path.with_name(f"{path.name}.{mark}.journal").write_text(text)
+
+
+def broken_off(count: int, run_id: str = "mine", day: int = 1) -> Run:
+    rows = [make_matmul(2**each) for each in range(4, 4 + count)]
+    return make_run(rows, run_id=run_id, started_at=f"2026-07-{day:02}T00:00:00Z", status="partial", ended_at=None)
+
+
+@pytest.mark.parametrize("marks", [("00000001", "00000002"), ("00000002", "00000001")])
+def test_of_two_journals_without_a_file_the_newest_run_is_read(tmp_path: Path, marks: tuple[str, str]) -> None:
+    for day, mark in enumerate(marks, 1):
+        left(tmp_path / "a.json", broken_off(1, f"of day {day}", day), mark)
+    assert read_run(tmp_path / "a.json").run_id == "of day 2"
+
+
+@pytest.mark.parametrize(("run_id", "count", "rows"), [("mine", 3, 3), ("mine", 1, 2), ("another", 3, 2)])
+def test_a_broken_off_file_is_read_with_the_further_rows_of_its_own_journal(
+    tmp_path: Path, run_id: str, count: int, rows: int
+) -> None:
+    path = save(tmp_path / "a.json", broken_off(2))
+    left(path, broken_off(count, run_id))
+    found = read_run(path)
+    assert (found.run_id, len(found.records)) == ("mine", rows)
+
+
+def test_a_journal_is_of_a_run_that_was_broken_off_whatever_its_head_says(tmp_path: Path) -> None:
+    left(tmp_path / "a.json", dataclasses.replace(broken_off(1), status="complete"))
+    assert read_run(tmp_path / "a.json").status == "partial"
+
+
+@pytest.mark.parametrize(("count", "rows", "words"), [(1, 2, ["theirs"]), (2, 2, ["journal"]), (3, 3, ["journal"])])
+def test_what_is_recovered_takes_no_row_from_the_file(
+    store: Store, tmp_path: Path, count: int, rows: int, words: list[str]
+) -> None:
+    """A journal of as many rows may have counters that the file has not."""
+    path = save(tmp_path / "a.json", dataclasses.replace(broken_off(2), argv=["theirs"]))
+    left(path, dataclasses.replace(broken_off(count), argv=["journal"]))
+    (journal,) = tmp_path.glob("*.journal")
+    assert store.recover(journal) == path
+    found = read_run(path)
+    assert (len(found.records), found.argv, journal.exists()) == (rows, words, False)
+
+
+def test_a_journal_without_rows_and_a_hidden_file_are_no_runs(store: Store) -> None:
+    path = save(store.folder / "20260712-101500-a.json")
+    save(store.folder / ".20260712-101500-b.json")
+    left(store.folder / "20260713-101500-c.json", broken_off(0))
+    (cut_short,) = store.folder.glob("*.journal")
+    cut_short.write_text(cut_short.read_text() + '{"record":{"suite"')
+    assert store.runs() == [path]
+    left(store.folder / "20260714-101500-d.json", broken_off(1))
+    assert store.runs() == [store.folder / "20260714-101500-d.json", path]
+
+
+def test_a_report_of_two_runs_is_not_one(tmp_path: Path) -> None:
+    page = tmp_path / "a.html"
+    texts = [embedded.pack(runfile.encode(broken_off(1, run_id))) for run_id in ("a", "b")]
+    page.write_text("<!doctype html>" + "".join(texts))
+    with pytest.raises(UsageError, match="a comparison of 2 runs, not one"):
+        read_run(page)
+    page.write_text("<!doctype html>" + texts[1])
+    assert read_run(page).run_id == "b"
+
+
+def test_an_ab_measurement_is_told_by_how_its_file_begins(tmp_path: Path) -> None:
+    begins = b'{"schema":"gpubench.ab/1",\n"run_id":"x"'
+    for name, data, expected in (
+        ("a.json", begins, True),
+        ("b.json.gz", gzip.compress(begins), True),
+        ("c.json", runfile.encode(broken_off(1)), False),
+        ("d.json.gz", gzip.compress(runfile.encode(broken_off(1))), False),
+        ("e.json.gz", b"\x1f\x8b", False),
+    ):
+        (tmp_path / name).write_bytes(data)
+        assert holds_ab(tmp_path / name) is expected, name
+    assert not holds_ab(tmp_path / "none.json")
+
+
+def test_a_baseline_is_meant_by_its_newest_run(tmp_path: Path) -> None:
+    baselines = Baselines(tmp_path / "baselines")
+    known = {"fingerprint": {"id": "0123456789abcdef", "device": {"kind": "cuda"}}, "status": "complete"}
+    runs = [dataclasses.replace(broken_off(1, f"run-{day}", day), **known) for day in (1, 2)]
+    baselines.save("main", runs)
+    assert Store(tmp_path / "store", baselines).read("@main").run_id == "run-2"
+
+
 def test_the_golden_file_is_a_run() -> None:
     assert read_run(GOLDEN).status == "complete"
 
@@ -194,6 +289,20 @@ def test_new_ceilings_replace_those_of_the_same_name(store: Store) -> None:
         (kept[2].name, "bfloat16", 1e12),
         (kept[2].name, "float16", kept[2].value),
     ]
+
+
+def test_ceilings_of_another_level_or_kind_are_others(store: Store) -> None:
+    first = make_ceilings()[0]
+    others = [first, dataclasses.replace(first, level="L2"), dataclasses.replace(first, kind="compute")]
+    store.keep_ceilings("key", others[:1])
+    store.keep_ceilings("key", others[1:])
+    assert [(one.level, one.kind) for one in store.ceilings("key")[0]] == [(one.level, one.kind) for one in others]
+
+
+def test_keys_that_are_written_alike_are_apart(store: Store) -> None:
+    for key, value in (("GPU-1|2.13", 1e12), ("GPU 1/2-13", 2e12)):
+        store.keep_ceilings(key, [dataclasses.replace(make_ceilings()[0], value=value)])
+    assert [store.ceilings(key)[0][0].value for key in ("GPU-1|2.13", "GPU 1/2-13")] == [1e12, 2e12]
 
 
 @pytest.mark.parametrize("key", ["../../../up", "a/b", "a\0b\n", "x" * 5000, "", "日本"])

@@ -347,6 +347,22 @@ def test_a_name_taken_while_measuring_is_not_overwritten(tmp_path: Path) -> None
     assert len(journal.read(writer.journal).records) == 1
 
 
+@pytest.mark.parametrize("in_place", [False, True])
+def test_a_file_that_another_run_put_in_the_place_of_ours_is_not_overwritten(tmp_path: Path, in_place: bool) -> None:
+    path = tmp_path / "a.json"
+    writer = RunWriter(path, new_run())
+    writer.add(make_matmul(256))
+    assert decoded(path).run_id == writer.run.run_id
+    if in_place:
+        path.write_bytes(runfile.encode(new_run("theirs")))
+        os.utime(path, ns=(0, 0))
+    else:
+        jsonfile.write_atomic(path, runfile.encode(new_run("theirs")))
+    with pytest.raises(UsageError, match="exists already"):
+        writer.close("complete")
+    assert decoded(path).run_id == "theirs"
+
+
 def test_a_last_line_cut_short_is_no_row(tmp_path: Path) -> None:
     writer = RunWriter(tmp_path / "a.json", new_run())
     for n in (256, 257):
@@ -485,14 +501,14 @@ def test_the_journal_is_lines_of_json(tmp_path: Path) -> None:
 def test_counters_that_a_later_pass_brings_are_kept(tmp_path: Path) -> None:
     path = tmp_path / "run.json"
     writer = RunWriter(path, make_run([]))
-    for n in (1, 2):
+    for n in (1, 2, 3):
         writer.add(make_record(params={"n": n}))
     writer.add_counters(1, {"dram_bytes_read": 7})
     left = journal.read(writer.journal)
-    assert [record.counters for record in left.records] == [{}, {"dram_bytes_read": 7}]
+    assert [record.counters for record in left.records] == [{}, {"dram_bytes_read": 7}, {}]
     writer.close("complete")
     run = runfile.decode(path.read_bytes(), "run")
-    assert [record.counters for record in run.records] == [{}, {"dram_bytes_read": 7}]
+    assert [record.counters for record in run.records] == [{}, {"dram_bytes_read": 7}, {}]
     assert run.records == writer.run.records
 
 

@@ -138,6 +138,7 @@ def test_reading_is_bounded_before_and_after_decompression(tmp_path: Path) -> No
     for name in ("a", "bomb.gz"):
         assert "more than 10 bytes" in refusal(lambda name=name: jsonfile.read_bytes(tmp_path / name, limit=10))
     assert jsonfile.read_bytes(tmp_path / "a", limit=11) == b"x" * 11
+    assert jsonfile.LIMIT == 2**29, "a run of tens of thousands of rows is tens of MB"
     tracemalloc.start()
     assert "more than 20,000 bytes" in refusal(lambda: jsonfile.read_bytes(tmp_path / "bomb.gz", limit=20_000))
     assert tracemalloc.get_traced_memory()[1] < 1_000_000
@@ -261,6 +262,10 @@ def test_a_limit_on_the_size_of_files_leaves_the_old_file(tmp_path: Path) -> Non
 def test_a_number_to_refuse_is_found_wherever_it_stands(around: str, number: str, words: str) -> None:
     """Numbers are checked one by one only in texts that may hold such a one."""
     assert words in refusal(lambda: jsonfile.loads(around.format(number), "x"))
+
+
+def test_an_integer_of_forty_digits_is_read() -> None:
+    assert jsonfile.loads("7" * 40, "x") == int("7" * 40)
 
 
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False) | st.integers(-(10**38), 10**38)

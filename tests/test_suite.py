@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpubench.errors import UsageError
+from gpubench.plan import Selected, cases
 from gpubench.result import CONDITIONS, Conditions
 from gpubench.suite import Axis, Benchmark, Case, Suite, record_id
 from gpubench.workload import Workload
@@ -282,6 +283,8 @@ def test_a_way_has_the_conditions_that_are_fixed_for_it() -> None:
     held = [bench.under({"way": way}, asked) for way in ("right", "wrong", "other")]
     assert held == [Conditions("cold", "sustained", "zeros"), Conditions("hot", "burst", "zeros"), asked]
     assert declared().under({"n": 1}, asked) == asked
+    rows = cases([Selected(bench, {"data": ["zeros"], "cache": ["cold"], "load": ["burst"]})], "cuda")
+    assert [row.conditions for row in rows] == held
 
 
 @pytest.mark.parametrize(

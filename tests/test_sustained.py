@@ -78,6 +78,15 @@ def test_a_steady_device_warms_up_for_the_least_time() -> None:
     assert sampler.telemetry()["warm_up"] == {"seconds": pytest.approx(LEAST_S, abs=0.02), "flat": True}
 
 
+def test_who_has_followed_the_warm_up_does_not_wait_again() -> None:
+    device = fake()
+    sampler = Sustained(load_of(device), FakeWatch(device), metered=False)
+    assert list(sampler.warming())
+    warm_ns = device.clock_ns
+    assert sampler.warm_up() == pytest.approx(CALL_NS * 50)
+    assert device.clock_ns == warm_ns
+
+
 def test_one_that_never_settles_says_so() -> None:
     device = fake(lambda seconds: 1 / (1 + 0.05 * seconds))
     sampler = Sustained(load_of(device), FakeWatch(device), metered=False)
@@ -120,6 +129,24 @@ def test_what_limited_it(events: tuple[str, ...], counted: bool, limit: tuple[st
     assert (found["limited_by"], found["limit"]["shares"], found["limit"]["may_miss"]) == limit
 
 
+def test_what_was_seen_while_it_warmed_up_did_not_limit_it() -> None:
+    device = fake()
+    watch = Watch(device, ("software thermal slowdown",))
+    sampler = Sustained(load_of(device), watch, metered=False)
+    sampler.warm_up()
+    watch.events = []
+    sampler.batch(100)
+    found = sampler.telemetry()
+    assert (found["limited_by"], found["limit"]["shares"]) == ("none", {})
+
+
+def test_a_timer_that_a_load_refused_is_told_once_it_has_started() -> None:
+    device = FakeDevice(refused={"graph": "the call cannot be captured"})
+    sampler = Sustained(load_of(device), FakeWatch(device), metered=False)
+    sampler.warm_up()
+    assert sampler.refused == ["graph: the call cannot be captured"]
+
+
 def test_without_any_reading_there_is_no_verdict() -> None:
     device = fake()
     sampler = Sustained(load_of(device), FakeWatch(device), metered=False)
@@ -151,6 +178,26 @@ def test_units_are_asked_for_whole_windows() -> None:
     gpm = sampler.telemetry()["gpm"]
     assert all(after - before >= GPM_S for before, after in pairwise(watch.asked_at))
     assert gpm == {"sm_activity": pytest.approx((0.8 + 0.9 + 0.8) / 3, abs=1e-4), "windows": 3, "window_s": GPM_S}
+
+
+def test_a_mean_of_units_is_that_of_the_windows_that_name_them() -> None:
+    device = fake(watts=100.0)
+    windows = iter([{"sm_activity": 0.5, "tensor_activity": 0.75}, {"sm_activity": 0.75}])
+
+    class Partial(FakeWatch):
+        def gpm(self) -> dict[str, float] | None:
+            return next(windows, None)
+
+    found = consumption(load_of(device), Partial(device))["gpm"]
+    assert found == {"sm_activity": 0.625, "tensor_activity": 0.75, "windows": 2, "window_s": GPM_S}
+
+
+def test_a_load_without_a_counter_of_energy_says_so_and_is_not_made_again_for_it() -> None:
+    device = fake()
+    sampler = Sustained(load_of(device), FakeWatch(device), metered=True)
+    sampler.warm_up()
+    sampler.batch(5)
+    assert sampler.telemetry()["energy"]["unavailable"] == "the fake device counts no energy"
 
 
 def test_consumption_of_calls_alone() -> None:

@@ -150,6 +150,14 @@ def test_a_counter_beats_the_polls() -> None:
     assert found == Limit("none", {}, may_miss=False)
 
 
+def test_a_counter_is_one_that_was_read_before_and_after_a_time() -> None:
+    assert limit({}, {"event_ns": {CAP: 9}}, 10e9, [[SW]]) == Limit("thermal", {SW: 1.0}, may_miss=True)
+    assert limit({"event_ns": FULL}, {"event_ns": FULL}, 0.0, []) is None
+    found = limited({CAP: 11_000_000_000})
+    assert found is not None
+    assert found.shares == {CAP: 1.0}, "an event is on for no longer than all the time"
+
+
 def test_nothing_was_read() -> None:
     assert limit({}, {}, 10e9, [None, None]) is None
     assert limit({"event_ns": None}, {"event_ns": None}, 10e9, []) is None

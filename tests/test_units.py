@@ -163,3 +163,19 @@ def test_whole_numbers_that_are_exact_keep_their_digits(value: float, text: str)
 )
 def test_a_half_width_is_never_in_scientific_notation(percent: float, words: str) -> None:
     assert units.format_half_width(percent) == words
+
+
+@pytest.mark.parametrize(
+    ("percent", "text"),
+    [
+        (0.0999, "<0.1 %"),
+        (0.1, "0.1 %"),
+        (0.34, "0.3 %"),
+        (9.96, "10.0 %"),
+        (27, "27.0 %"),
+        (99.97, "100 %"),
+        (420, "420 %"),
+    ],
+)
+def test_a_half_width_is_as_fine_as_it_is_known(percent: float, text: str) -> None:
+    assert units.format_half_width(percent) == text

@@ -102,6 +102,8 @@ def test_every_variant_is_known_without_a_device(suite: Suite) -> None:
         ("double", 4),
     ]
     assert list(suite.kernel("plain").variants()) == [{}]
+    assert list(suite.kernel("plain", defines={"REAL": "float"}).variants()) == [{"REAL": "float"}]
+    assert Suite("memory_hierarchy.py").kernel("plain").source == "memory_hierarchy.cu"
 
 
 @pytest.mark.parametrize(

@@ -98,6 +98,8 @@ def test_shared_memory_is_held_against_its_banks() -> None:
     row.work.level = "shared"
     assert "1.10 times what shared memory can carry" in str(yardstick.implausible(row, FACTS))
     assert str(yardstick.implausible(row, FACTS)).endswith(": its bytes are counted too high")
+    row.metrics[-1].value /= 1.1 / 1.03
+    assert yardstick.implausible(row, FACTS) is not None, "what a cache holds is no part of it"
     for lost in ("sm_mhz_max", "multiprocessors", "compute_capability"):
         assert yardstick.implausible(row, FACTS | {lost: None}) is None
     assert yardstick.implausible(row, FACTS | {"compute_capability": "3.5"}) is None
@@ -155,6 +157,7 @@ def test_the_error_of_a_rate_speaks_for_it() -> None:
     rate = 1.03 * 132 * 256 * 1980e6
     assert yardstick.implausible(product(rate, "float32", half=0.05), FACTS) is None
     assert yardstick.implausible(product(rate, "float32", half=0.001), FACTS) is not None
+    assert yardstick.implausible(product(rate, "float32", half=0.015), FACTS) is not None, "once and not twice"
     few = product(rate, "float32", half=None)
     assert yardstick.implausible(few, FACTS) is not None
     assert few.summary is not None
@@ -166,6 +169,9 @@ def test_half_a_tick_is_an_error_too_shared_by_the_launches() -> None:
     row = make_record(params={"n": 1, "dtype": "float32"}, time_ns=100, flops=round(1.1 * 100e-9 * 66.9e12), half=0.0)
     row.timer = Timer("cupti", 32.0)
     assert yardstick.implausible(row, FACTS) is None
+    row.metrics[-1].value *= 1.2 / 1.1
+    assert yardstick.implausible(row, FACTS) is not None, "more than half a tick explains"
+    row.metrics[-1].value /= 1.2 / 1.1
     row.samples = Samples([1600] * 11, [16] * 11, [0] * 11, [None] * 11)
     assert yardstick.implausible(row, FACTS) is not None
 
@@ -196,6 +202,7 @@ def test_what_may_have_stayed_in_the_cache_need_not_have_moved() -> None:
             "1.40 times what 132 multiprocessors × 4096 FLOP a clock × 1980 MHz can do in bfloat16: its flops",
         ),
         (product(1e18), "934 times what 132"),
+        (product(15e15), "14 times what 132"),
         (
             make_bandwidth("read", 9e12),
             "1.87 times what DRAM can carry (6016 bit × 3201 MHz × 2): its bytes are counted",
