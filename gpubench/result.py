@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 SCHEMA = "gpubench.run/1"
+QUICK = "quick"
+"""The tag of a run made with --quick, which never decides a build."""
 
 RunStatus = Literal["complete", "interrupted", "partial"]
 RecordStatus = Literal["ok", "skipped", "unsupported", "oom", "incorrect", "timeout", "error"]
@@ -229,3 +231,8 @@ class Run:
     claims: list[dict[str, Any]] = field(default_factory=list)
     records: list[Record] = field(default_factory=list)
     schema: str = SCHEMA
+
+    @property
+    def is_quick(self) -> bool:
+        """Whether it was made with --quick: too little time for each row to hold anything against it."""
+        return QUICK in self.tags

@@ -71,7 +71,7 @@ def judged(found: AbRun, margin: float | None = None, margins: Mapping[str, floa
             "order_seed": found.order_seed,
             "ending": found.ending,
             "margins": dict(found.margins if margins is None else margins),
-            "quick": "quick" in found.tags,
+            "quick": found.is_quick,
             "subject": subject,
         },
     )
@@ -272,6 +272,6 @@ def _notes(found: AbRun, seen: int) -> list[str]:
         notes.append(f"{len(repeated)} not used: {'; '.join(dict.fromkeys(str(block.unused) for block in repeated))}")
     if len(found.cases) > seen:
         notes.append(f"{len(found.cases) - seen} of {len(found.cases)} rows were not reached on both sides")
-    if "quick" in found.tags:
+    if found.is_quick:
         notes.append("a quick measurement, which never decides a build")
     return notes

@@ -49,7 +49,7 @@ class Checked:
         from gpubench.cli.sides import kept, within
         from gpubench.errors import UsageError
 
-        if "quick" in run.tags:
+        if run.is_quick:
             raise UsageError("a quick run never gates a build", f"gpubench check {PLAN}, or a plan without quick")
         if run.settings["in_process"]["value"]:
             raise UsageError("check measures in processes of its own", "without in_process")

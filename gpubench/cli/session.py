@@ -26,7 +26,7 @@ from gpubench.params import parse_params
 from gpubench.plan import DEFAULT_PLAN, Plan, Selected, cases, plan_among, select
 from gpubench.report.closing import closing_lines
 from gpubench.report.words import SEPARATOR, counted, device_name, plain
-from gpubench.result import CONDITIONS, Ceiling, Param, Record, Run, RunStatus
+from gpubench.result import CONDITIONS, QUICK, Ceiling, Param, Record, Run, RunStatus
 from gpubench.runner import Effort, run
 from gpubench.sampling import Stopping
 from gpubench.settings import Settings, find_project, resolve
@@ -323,7 +323,7 @@ def head(request: Request, settings: Settings, executor: Executor) -> Run:
         tool=environment.tool(),
         argv=["gpubench", *environment.safe_argv(sys.argv[1:])],
         settings=settings.origins(),
-        tags=[*settings.tags, *(["quick"] if settings.quick and "quick" not in settings.tags else [])],
+        tags=[*settings.tags, *([QUICK] if settings.quick and QUICK not in settings.tags else [])],
         vcs=environment.vcs(Path.cwd()),
         ci=environment.ci(os.environ),
         host=environment.host(request.host_name),

@@ -19,8 +19,6 @@ from gpubench.suite import record_id
 from gpubench.verdict import Judged, Mismatch, Row, Verdict
 
 MARGIN = 0.03
-QUICK = "quick"
-"""The tag of a run made with --quick, which never decides."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +72,7 @@ def compare(
     usable = [run for run in bases if not comparable.run_mismatches(run, new)]
     if 0 < len(usable) < len(bases):
         notes.append(f"only {len(usable)} of the {len(bases)} runs of the base can be compared with the new one")
-    whole = [run for run in usable if QUICK not in run.tags]
+    whole = [run for run in usable if not run.is_quick]
     if len(bases) > 1 and (quick := len(usable) - len(whole)):
         words = "1 run of the base is a quick one" if quick == 1 else f"{quick} runs of the base are quick ones"
         notes.append(f"{words}, of which nothing is predicted")
@@ -92,7 +90,7 @@ def compare(
             "host_mismatch": host_mismatch,
             "margins": dict(rules.margins),
             "mismatches": [str(each) for each in mismatches],
-            "quick": any(QUICK in run.tags for run in (shown, new)),
+            "quick": any(run.is_quick for run in (shown, new)),
             "subject": subjects[shown.run_id],
         },
     )
@@ -135,7 +133,7 @@ def _notes(base: Run, new: Run) -> list[str]:
     for side, run in (("base", base), ("new", new)):
         if run.status != "complete":
             notes.append(f"the {side} run is {run.status}: rows it did not reach are not in it")
-        if QUICK in run.tags:
+        if run.is_quick:
             notes.append(f"the {side} run is a quick one, which never decides a build")
     return notes
 
@@ -197,10 +195,11 @@ def _row(newest: Record | None, new: Record | None, rules: _Rules) -> Row:
     otherwise = [] if newest.conditions == new.conditions else comparable.asked_mismatches(newest, new)
     measured = newest.status == new.status == "ok"
     known = rules.history.like(new) if measured and not otherwise and not rules.mismatches else []
-    stands = middle(known) if len(known) >= MIN_HISTORY else Past(newest, rules.newest)
+    enough = len(known) >= MIN_HISTORY
+    stands = middle(known) if enough else Past(newest, rules.newest)
     base = stands.record
     row.base, row.base_run = base, stands.run.run_id
-    row.middle_of = len(known) if len(known) >= MIN_HISTORY else None
+    row.middle_of = len(known) if enough else None
     row.subject = list(rules.subjects[stands.run.run_id])
     if ran := causes.kernels(base, new):
         row.subject.append(f"kernel: {ran}")

@@ -182,7 +182,7 @@ def _fit(run: Run) -> str:
     """The fingerprint of a run that others may be held against; UsageError says why one may not."""
     if run.status != "complete":
         raise UsageError(f"this run is {run.status}: rows are missing, and a baseline needs them all", "run it again")
-    if "quick" in run.tags:
+    if run.is_quick:
         raise UsageError(
             "this run is tagged quick: too few samples to hold others against",
             "run something without --quick, such as gpubench run ci; no word is the plan quick",

@@ -183,7 +183,7 @@ def warnings(run: Run) -> list[tuple[Tone, str]]:
     for flag, (tone, words) in MEANING.items():
         if flags[flag]:
             found.append((tone, f"{counted(flags[flag], 'row')} {flag}: {words}"))
-    if "quick" in run.tags:
+    if run.is_quick:
         found.append(("warn", "a quick run: few sizes, little time for each"))
     for status, count in statuses(run.records).items():
         found.append(
